@@ -1,1 +1,3 @@
 //! quorlock
+
+pub mod protocol;

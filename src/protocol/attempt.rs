@@ -1,0 +1,304 @@
+//! The one state machine: a claim under one holder id, from its first command to the end of its last key.
+//!
+//! The driver feeds it and drains it, in this way:
+//!
+//! * `on_*` takes what happened: an answer, the passing of time, a new connection;
+//! * [`next_dispatch`](Attempt::next_dispatch) yields commands until there is none; each is handed to the transport
+//!   and answered by exactly one [`on_reply`](Attempt::on_reply);
+//! * [`next_time`](Attempt::next_time) says when [`on_time`](Attempt::on_time) is due, at the latest;
+//! * [`take_news`](Attempt::take_news) tells what changed, for those who wait or write logs.
+//!
+//! Time never goes backwards between calls. A second phase of a claim (fencing writes a counter back before the
+//! guard is handed out) is one more set of masters to ask and one more condition for the win.
+
+use std::time::Duration;
+
+use super::fanout::{Act, Dispatch};
+use super::quorum::{MasterId, MasterSet, Quorum};
+use super::release::{Released, Releasing};
+use super::renewal::Renewal;
+use super::request::Ttl;
+use super::seat::Seat;
+use super::time::Moment;
+use super::verdict::Verdict;
+use super::votes::{Fault, Reply, Tally, Vote};
+
+/// One holder id's life on the masters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    pub(super) quorum: Quorum,
+    pub(super) ttl: Ttl,
+    pub(super) master_timeout: Duration,
+    pub(super) seats: Box<[Seat]>,
+    pub(super) stage: Stage,
+    pub(super) verdict: Option<Verdict>,
+    /// How the claim asks: plain, or telling who holds the key.
+    pub(super) ask: Act,
+    /// `t0`: the clock before the claim's first command was handed over.
+    pub(super) started: Moment,
+    /// Until when the lease is valid; meaningful while held.
+    pub(super) deadline: Moment,
+    /// The end of the longest hold the user wants.
+    pub(super) cap: Moment,
+    pub(super) round: u32,
+    pub(super) rolled_back: bool,
+    pub(super) renewal: Renewal,
+    pub(super) releasing: Releasing,
+    pub(super) to_claim: MasterSet,
+    pub(super) to_renew: MasterSet,
+    pub(super) to_heal: MasterSet,
+    pub(super) to_release: MasterSet,
+    pub(super) news: News,
+}
+
+/// Where an attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The claim is out; w grants are still possible.
+    Claiming,
+    /// The claim cannot win any more, or was given up; its keys are being removed.
+    Failed,
+    /// The lease is held until its deadline.
+    Held,
+    /// The lease ended without a release. For good: nothing that arrives later revives it (hazard H26).
+    Lost(Loss),
+    /// The holder gave the lease back.
+    Released,
+}
+
+/// Why a lease was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The validity ran out before w masters confirmed a renewal.
+    Expired,
+    /// Fewer than w masters still have the key: it was deleted, evicted, or forgotten in a restart.
+    Vanished,
+    /// The longest hold asked for is over.
+    MaxHold,
+}
+
+/// What changed since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct News {
+    /// The verdict fell.
+    pub verdict: bool,
+    /// The lease was lost.
+    pub lost: bool,
+    /// The deadline moved.
+    pub deadline: bool,
+    /// The lease will be lost within one renewal period unless w masters confirm.
+    pub at_risk: bool,
+    /// w masters confirmed again after at least one renewal without them.
+    pub recovered: bool,
+    /// A renewal was not confirmed by w masters in time.
+    pub renewal_failed: bool,
+    /// A key was created anew where it was missing.
+    pub healed: bool,
+    /// A master turned out to have lost the key.
+    pub key_lost: bool,
+    /// A renewal or extension got its w confirmations, or all its answers.
+    pub renewed: bool,
+    /// The release has an outcome.
+    pub released: bool,
+}
+
+impl Attempt {
+    /// A claim at `now` on every master of `quorum`.
+    #[must_use]
+    pub fn claim(quorum: Quorum, ttl: Ttl, master_timeout: Duration, watch: bool, now: Moment) -> Self {
+        Self {
+            quorum,
+            ttl,
+            master_timeout,
+            seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
+            stage: Stage::Claiming,
+            verdict: None,
+            ask: if watch { Act::Watch } else { Act::Claim },
+            started: now,
+            deadline: now.plus(ttl.validity()),
+            cap: Moment::NEVER,
+            round: 1,
+            rolled_back: false,
+            renewal: Renewal::default(),
+            releasing: Releasing::default(),
+            to_claim: quorum.everyone(),
+            to_renew: MasterSet::EMPTY,
+            to_heal: MasterSet::EMPTY,
+            to_release: MasterSet::EMPTY,
+            news: News::default(),
+        }
+    }
+
+    /// The next command to hand over.
+    pub fn next_dispatch(&mut self) -> Option<Dispatch> {
+        let (to, act) = if let Some(to) = self.to_claim.pop() {
+            (to, self.ask)
+        } else if let Some(to) = self.to_renew.pop() {
+            (to, Act::Renew)
+        } else if let Some(to) = self.to_heal.pop() {
+            (to, Act::Heal)
+        } else {
+            (self.to_release.pop()?, Act::Release)
+        };
+        let seat = &mut self.seats[to.index()];
+        let urgent = act == Act::Renew && seat.unanswered == 0;
+        seat.on_sent(act);
+        let (round, stamp) = match act {
+            Act::Claim | Act::Watch => (1, self.started),
+            Act::Renew | Act::Heal => (self.renewal.round, self.renewal.stamp),
+            Act::Release => (self.round, self.started),
+        };
+        Some(Dispatch { to, act, round, stamp, ttl: self.ttl, urgent })
+    }
+
+    /// Whether a command that waits unsent is still of use. A claim that lost its cause is taken back instead.
+    #[must_use]
+    pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
+        match dispatch.act {
+            Act::Claim | Act::Watch => match self.stage {
+                Stage::Claiming => now < self.started.plus(self.master_timeout),
+                Stage::Held => now < self.deadline,
+                Stage::Failed | Stage::Lost(_) | Stage::Released => false,
+            },
+            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
+            Act::Release => true,
+        }
+    }
+
+    /// Takes the answer to `dispatch`.
+    pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
+        let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
+        seat.on_answered(dispatch.act, &reply);
+        self.expire(now);
+        match dispatch.act {
+            Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
+            Act::Renew => self.on_renewed(dispatch, reply.vote, now),
+            Act::Heal => self.on_healed(dispatch),
+            Act::Release => self.on_released(dispatch, reply.vote, now),
+        }
+    }
+
+    /// Takes the passing of time. Calling it early does nothing.
+    pub fn on_time(&mut self, now: Moment) {
+        self.expire(now);
+        match self.stage {
+            Stage::Claiming | Stage::Failed if self.verdict.is_none() && now >= self.claim_limit() => {
+                self.end_claim(now);
+            }
+            Stage::Held => self.keep(now),
+            _ => {}
+        }
+        if self.is_over() {
+            self.sweep(now);
+        }
+    }
+
+    /// Takes a new connection to `master`, ready for deletes; `restarted` if the master is not the process it was.
+    pub fn on_link(&mut self, master: MasterId, restarted: bool, now: Moment) {
+        self.expire(now);
+        let Some(seat) = self.seats.get_mut(master.index()) else { return };
+        if restarted && seat.until.is_some() {
+            seat.forget(self.round);
+            self.news.key_lost = true;
+            if self.stage == Stage::Claiming {
+                seat.vote = Some(Vote::Unknown(Fault::Broken("the master restarted".into())));
+                self.judge(now);
+            }
+            self.judge_deadline(now);
+        }
+        if self.is_over() {
+            self.release_again(master);
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) is due at the latest; `None` if time changes nothing any more.
+    #[must_use]
+    pub fn next_time(&self) -> Option<Moment> {
+        let own = match self.stage {
+            Stage::Claiming | Stage::Failed if self.verdict.is_none() => Some(self.claim_limit()),
+            Stage::Held => Some(self.next_keeping()),
+            _ => None,
+        };
+        let cleaning = self.is_over().then(|| self.next_sweep()).flatten();
+        own.into_iter().chain(cleaning).min()
+    }
+
+    /// What changed since the last call.
+    pub fn take_news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Where the attempt stands, as of the last input.
+    #[must_use]
+    pub const fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The judgement on the claim, once it has fallen.
+    #[must_use]
+    pub const fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    /// Until when the lease is valid, if it is held.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Moment> {
+        (self.stage == Stage::Held).then_some(self.deadline)
+    }
+
+    /// The votes of the latest fan-out.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        Tally::new(self.quorum, self.seats.iter().map(|seat| seat.vote.clone()))
+    }
+
+    /// The masters on which our key stands and counts.
+    #[must_use]
+    pub fn backing(&self) -> MasterSet {
+        self.those(|seat| seat.until.is_some())
+    }
+
+    /// The masters where our key may sit although no win stands behind it.
+    #[must_use]
+    pub fn strays(&self) -> MasterSet {
+        if self.is_over() { self.may_have_key() } else { MasterSet::EMPTY }
+    }
+
+    /// How the release ended, once it has.
+    #[must_use]
+    pub fn released(&self) -> Option<Released> {
+        self.releasing.outcome
+    }
+
+    pub(super) fn may_have_key(&self) -> MasterSet {
+        self.those(Seat::may_have_key)
+    }
+
+    pub(super) fn those(&self, which: impl Fn(&Seat) -> bool) -> MasterSet {
+        self.quorum.everyone().filter(|master| which(&self.seats[master.index()])).collect()
+    }
+
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Failed | Stage::Lost(_) | Stage::Released)
+    }
+
+    pub(super) fn claim_limit(&self) -> Moment {
+        self.started.plus(self.master_timeout)
+    }
+
+    /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
+    fn expire(&mut self, now: Moment) {
+        if self.stage == Stage::Held && now >= self.deadline {
+            self.lose(if self.deadline >= self.cap { Loss::MaxHold } else { Loss::Expired });
+        }
+    }
+
+    pub(super) fn lose(&mut self, why: Loss) {
+        self.stage = Stage::Lost(why);
+        self.to_renew = MasterSet::EMPTY;
+        self.to_heal = MasterSet::EMPTY;
+        self.to_claim = MasterSet::EMPTY;
+        self.news.lost = true;
+    }
+}

@@ -1,0 +1,141 @@
+//! The claim: votes come in, one verdict comes out, and what must not stay is removed.
+
+use super::attempt::{Attempt, Loss, Stage};
+use super::fanout::Dispatch;
+use super::quorum::MasterSet;
+use super::seat::Seat;
+use super::time::Moment;
+use super::validity;
+use super::verdict::{Count, Verdict};
+use super::votes::{Fault, Vote};
+
+impl Attempt {
+    pub(super) fn on_claimed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
+        let seat = &mut self.seats[dispatch.to.index()];
+        let leaves_key = seat.has_left_key();
+        match self.stage {
+            Stage::Claiming => {
+                if vote == Vote::Granted {
+                    seat.confirm(dispatch);
+                }
+                seat.vote = Some(vote);
+                self.judge(now);
+            }
+            Stage::Failed => {
+                seat.vote = Some(vote);
+                if leaves_key {
+                    if self.rolled_back { self.release_again(dispatch.to) } else { self.roll_back(now) }
+                }
+                self.judge(now);
+            }
+            // A straggler of a claim that won on others: the lock now sits on one master more (case B07).
+            Stage::Held => {
+                if vote == Vote::Granted {
+                    seat.confirm(dispatch);
+                }
+                if self.round == 1 {
+                    seat.vote = Some(vote);
+                }
+                self.judge_deadline(now);
+            }
+            Stage::Lost(_) | Stage::Released => self.release_again(dispatch.to),
+        }
+    }
+
+    pub(super) fn judge(&mut self, now: Moment) {
+        if self.verdict.is_some() {
+            return;
+        }
+        let count = self.count();
+        if count.won(self.quorum) {
+            let deadline = validity::deadline(self.quorum, self.seats.iter().filter_map(|seat| seat.until));
+            match deadline {
+                Some(deadline) if now < deadline && self.stage == Stage::Claiming => {
+                    self.deadline = deadline.min(self.cap);
+                    self.stage = Stage::Held;
+                    self.settle(Verdict::Won);
+                }
+                _ => {
+                    self.settle(Verdict::TooLate);
+                    self.roll_back(now);
+                }
+            }
+        } else if count.hopeless(self.quorum) {
+            self.stage = Stage::Failed;
+            self.to_claim = MasterSet::EMPTY;
+            if !self.those(Seat::has_left_key).is_empty() {
+                self.roll_back(now);
+            }
+            if let Some(why) = count.why_hopeless(self.quorum) {
+                self.settle(why);
+            }
+        }
+    }
+
+    /// The time limit: whoever has not answered by now counts as silent.
+    pub(super) fn end_claim(&mut self, now: Moment) {
+        let mut count = self.count();
+        count.silent = self.quorum.masters() - count.granted - count.held;
+        self.roll_back(now);
+        self.settle(count.why_hopeless(self.quorum).unwrap_or(Verdict::NoQuorum));
+    }
+
+    /// The caller went away: a claim is undone, a lease it never saw is given back.
+    pub fn abandon(&mut self, now: Moment) {
+        match self.stage {
+            Stage::Claiming | Stage::Failed => self.roll_back(now),
+            Stage::Held | Stage::Lost(_) => self.release(now),
+            Stage::Released => {}
+        }
+    }
+
+    /// Sends the compare-and-delete to every master, refusals included; what was not handed over yet is taken back.
+    ///
+    /// It is not sent where every master has certainly refused: then there is nothing of ours anywhere, and a lock
+    /// that is merely busy costs its contenders one command per master and claim instead of two.
+    fn roll_back(&mut self, now: Moment) {
+        if self.rolled_back {
+            return;
+        }
+        self.rolled_back = true;
+        self.stage = Stage::Failed;
+        for master in std::mem::take(&mut self.to_claim) {
+            self.seats[master.index()].vote = Some(Vote::Failed(Fault::Withdrawn));
+        }
+        self.begin_release(self.quorum.everyone(), now);
+    }
+
+    fn settle(&mut self, verdict: Verdict) {
+        self.verdict = Some(verdict);
+        self.news.verdict = true;
+    }
+
+    fn count(&self) -> Count {
+        let mut count = Count::default();
+        for seat in &self.seats {
+            match seat.vote {
+                None => {}
+                Some(Vote::Granted) => count.granted += 1,
+                Some(Vote::Held(_)) => count.held += 1,
+                Some(Vote::Absent | Vote::Failed(_) | Vote::Unknown(_)) => count.silent += 1,
+            }
+        }
+        count
+    }
+
+    /// Sets the deadline anew after a master's `e_i` changed; only while held and before the old deadline.
+    pub(super) fn judge_deadline(&mut self, now: Moment) {
+        if self.stage != Stage::Held || self.renewal.adopting {
+            return;
+        }
+        let confirmed = self.seats.iter().filter_map(|seat| seat.until);
+        match validity::deadline(self.quorum, confirmed) {
+            Some(deadline) if now < deadline => {
+                let deadline = deadline.min(self.cap);
+                self.news.deadline |= deadline != self.deadline;
+                self.deadline = deadline;
+            }
+            _ => self.lose(Loss::Vanished),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What is asked of the masters, and with which stamp.
+
+use super::quorum::MasterId;
+use super::request::Ttl;
+use super::time::Moment;
+
+/// One thing a master can be asked to do with our key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// `SET key holder NX PX ttl`.
+    Claim,
+    /// The same, and on refusal tell who holds the key and for how long.
+    Watch,
+    /// Compare and raise the remaining time; never lower it (hazard H27), never create the key.
+    Renew,
+    /// Create the key where it is absent, else as [`Act::Renew`].
+    Heal,
+    /// Compare and delete.
+    Release,
+}
+
+impl Act {
+    /// Whether the answer counts as a vote, which a master in quarantine must not cast (hazard H40).
+    #[must_use]
+    pub const fn votes(self) -> bool {
+        !matches!(self, Self::Release)
+    }
+
+    /// Whether the act can bring our key into being.
+    #[must_use]
+    pub const fn creates(self) -> bool {
+        matches!(self, Self::Claim | Self::Watch | Self::Heal)
+    }
+}
+
+/// One command for one master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dispatch {
+    /// Whom to ask.
+    pub to: MasterId,
+    /// What to ask.
+    pub act: Act,
+    /// Which fan-out of the attempt this belongs to; later ones have greater numbers.
+    pub round: u32,
+    /// The clock when the fan-out began, read before the first command was handed over (hazard H5).
+    pub stamp: Moment,
+    /// The ttl that goes with the command.
+    pub ttl: Ttl,
+    /// Whether the command may overtake what waits in front of it: a renewal with nothing of its own key unsent.
+    pub urgent: bool,
+}
+
+/// Which connection to a master carried a command; a later connection has a greater number.
+///
+/// Commands of one connection are executed in the order sent. Between two connections nothing is certain: what
+/// lies in the buffers of a closed one may still be executed (hazard H1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link(pub u32);

@@ -1,0 +1,172 @@
+//! Release and the removal of strays: compare-and-delete until it is certain that nothing of ours comes back.
+
+use std::time::Duration;
+
+use super::attempt::{Attempt, Stage};
+use super::fanout::Dispatch;
+use super::quorum::{MasterId, MasterSet};
+use super::seat::Seat;
+use super::time::Moment;
+use super::votes::Vote;
+
+/// How long after the first delete on a new connection the next one goes out.
+const SECOND_SWEEP: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Releasing {
+    began: Option<Moment>,
+    /// Masters that said the key is gone, and those among them where it was there until then.
+    gone: MasterSet,
+    deleted: MasterSet,
+    /// Whether somebody waits for the outcome of a release, rather than of a claim's roll-back.
+    reported: bool,
+    pub(super) outcome: Option<Released>,
+}
+
+/// How a release ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Released {
+    /// w masters said the key is gone, or none can have it: others may have the lock.
+    Freed {
+        /// Where the key was there and is deleted.
+        deleted: MasterSet,
+        /// Masters not heard of yet; the keeper goes on with them.
+        pending: MasterSet,
+    },
+    /// Too few masters said so in time.
+    Lingering {
+        /// Where the key may still sit.
+        on: MasterSet,
+        /// Until when, at the latest, on masters that are up.
+        until: Moment,
+    },
+    /// The lease was over before the release; what was left of it is being deleted.
+    AlreadyLost,
+}
+
+impl Attempt {
+    /// Gives the lease back. A second call does nothing.
+    pub fn release(&mut self, now: Moment) {
+        match self.stage {
+            Stage::Held if now < self.deadline => {
+                self.stage = Stage::Released;
+                self.releasing.reported = true;
+                self.begin_release(self.quorum.everyone(), now);
+            }
+            Stage::Held | Stage::Lost(_) => {
+                self.stage = Stage::Released;
+                self.begin_release(self.may_have_key(), now);
+                self.resolve(Released::AlreadyLost);
+            }
+            Stage::Claiming | Stage::Failed | Stage::Released => {}
+        }
+    }
+
+    pub(super) fn begin_release(&mut self, whom: MasterSet, now: Moment) {
+        self.round += 1;
+        self.releasing.began = Some(now);
+        self.to_claim = MasterSet::EMPTY;
+        self.to_renew = MasterSet::EMPTY;
+        self.to_heal = MasterSet::EMPTY;
+        self.to_release = whom;
+        if self.releasing.reported {
+            self.seats.iter_mut().for_each(|seat| seat.vote = None);
+        }
+    }
+
+    /// One more delete on `master`, unless one is under way.
+    pub(super) fn release_again(&mut self, master: MasterId) {
+        let seat = &mut self.seats[master.index()];
+        if seat.may_have_key() && seat.releasing == 0 {
+            seat.next_sweep = None;
+            self.to_release = self.to_release.with(master);
+        }
+    }
+
+    pub(super) fn on_released(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
+        let master = dispatch.to;
+        let lingers_until = self.lingers_until(now);
+        let ttl = self.ttl.as_duration();
+        let seat = &mut self.seats[master.index()];
+        match vote {
+            Vote::Granted | Vote::Absent | Vote::Held(_) => {
+                self.releasing.gone = self.releasing.gone.with(master);
+                if vote == Vote::Granted {
+                    self.releasing.deleted = self.releasing.deleted.with(master);
+                }
+                // The command may still lie in the buffers of an older connection (rule 6).
+                if seat.doubt.is_some() {
+                    seat.sweeps += 1;
+                    match seat.sweeps {
+                        1 => seat.next_sweep = Some(now.plus(SECOND_SWEEP)),
+                        2 => seat.next_sweep = Some(now.plus(ttl)),
+                        _ => seat.doubt = None,
+                    }
+                }
+            }
+            // Tried again each second while the key can be there, and whenever a new connection comes up.
+            Vote::Failed(_) | Vote::Unknown(_) => {
+                seat.next_sweep =
+                    (seat.may_have_key() && now < lingers_until).then(|| now.plus(SECOND_SWEEP));
+            }
+        }
+        if self.releasing.reported && dispatch.round == self.round {
+            seat.vote = Some(vote);
+        }
+        self.judge_release(now);
+    }
+
+    fn judge_release(&mut self, now: Moment) {
+        if !self.releasing.reported || self.releasing.outcome.is_some() {
+            return;
+        }
+        let on = self.may_have_key();
+        let under_way = self.seats.iter().any(|seat| seat.releasing > 0) || !self.to_release.is_empty();
+        if self.releasing.gone.len() >= self.quorum.needed() || on.is_empty() {
+            self.resolve(Released::Freed { deleted: self.releasing.deleted, pending: on });
+        } else if !under_way || now >= self.release_limit() {
+            self.resolve(Released::Lingering { on, until: self.lingers_until(now) });
+        }
+    }
+
+    fn resolve(&mut self, outcome: Released) {
+        self.releasing.outcome = Some(outcome);
+        self.news.released = true;
+    }
+
+    pub(super) fn sweep(&mut self, now: Moment) {
+        let Some(began) = self.releasing.began else { return };
+        let expired = now >= began.plus(self.ttl.as_duration());
+        for master in self.quorum.everyone() {
+            let seat = &mut self.seats[master.index()];
+            if expired && seat.unanswered == 0 {
+                seat.set = false;
+            }
+            if seat.next_sweep.is_some_and(|due| now >= due) {
+                seat.next_sweep = None;
+                self.release_again(master);
+            }
+        }
+        self.judge_release(now);
+    }
+
+    /// A lost lease that nobody released yet waits for its holder, not for time.
+    pub(super) fn next_sweep(&self) -> Option<Moment> {
+        let began = self.releasing.began?;
+        let outcome =
+            (self.releasing.reported && self.releasing.outcome.is_none()).then(|| self.release_limit());
+        let expiry = began.plus(self.ttl.as_duration());
+        let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then_some(expiry);
+        let seats = self.seats.iter().flat_map(|seat| seat.next_sweep.into_iter().chain(waiting(seat)));
+        seats.chain(outcome).min()
+    }
+
+    fn release_limit(&self) -> Moment {
+        self.releasing.began.map_or(Moment::NEVER, |began| began.plus(self.master_timeout))
+    }
+
+    /// A key that was set before the release began is gone a ttl later.
+    fn lingers_until(&self, now: Moment) -> Moment {
+        self.releasing.began.unwrap_or(now).plus(self.ttl.as_duration())
+    }
+}

@@ -1,0 +1,217 @@
+//! Renewal: the deadline is pushed out by w confirmations, missing keys are healed, and no failure releases anything.
+
+use std::time::Duration;
+
+use super::attempt::{Attempt, Stage};
+use super::fanout::Dispatch;
+use super::quorum::{MasterSet, Quorum};
+use super::request::Ttl;
+use super::seat::Seat;
+use super::time::Moment;
+use super::votes::Vote;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Renewal {
+    /// The watchdog's next try, if there is a watchdog.
+    due: Option<Moment>,
+    /// The next slot of the regular grid; retries go between slots.
+    regular: Moment,
+    period: Duration,
+    pub(super) round: u32,
+    pub(super) stamp: Moment,
+    confirmed: MasterSet,
+    /// Masters that said in this round that the key is missing.
+    absent: MasterSet,
+    failing: bool,
+    warned: bool,
+    /// A lease taken over from another process has no deadline until w masters have confirmed it.
+    pub(super) adopting: bool,
+}
+
+/// How a renewal stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extension {
+    /// Answers that can decide are still out.
+    Pending,
+    /// w masters confirmed it before the old deadline.
+    Confirmed,
+    /// w masters did not; the old deadline stands.
+    Unconfirmed,
+    /// The lease was over before w masters confirmed.
+    Lost,
+}
+
+impl Attempt {
+    /// A lease that another process won under the same holder id, to be extended or released by this one.
+    #[must_use]
+    pub fn adopt(quorum: Quorum, ttl: Ttl, master_timeout: Duration, now: Moment) -> Self {
+        let mut attempt = Self::claim(quorum, ttl, master_timeout, false, now);
+        attempt.to_claim = MasterSet::EMPTY;
+        attempt.seats = vec![Seat { set: true, ..Seat::EMPTY }; quorum.masters()].into_boxed_slice();
+        attempt.stage = Stage::Held;
+        attempt.renewal.adopting = true;
+        attempt
+    }
+
+    /// Starts the watchdog: first at `first`, then every `period`, and sooner again after a round without w.
+    pub fn watch_over(&mut self, first: Moment, period: Duration) {
+        self.renewal.due = Some(first);
+        self.renewal.regular = first;
+        self.renewal.period = period;
+    }
+
+    /// Ends the hold at `cap`, if nothing ends it earlier.
+    pub fn end_hold_at(&mut self, cap: Moment, now: Moment) {
+        self.cap = cap;
+        self.judge_deadline(now);
+    }
+
+    /// Leaves the keys to their ttl: the lease is no longer ours to renew or to release.
+    pub fn leave(&mut self) {
+        self.stage = Stage::Released;
+        self.to_renew = MasterSet::EMPTY;
+        self.to_heal = MasterSet::EMPTY;
+        self.to_claim = MasterSet::EMPTY;
+        self.seats.fill(Seat::EMPTY);
+    }
+
+    /// One extension by `ttl` on every master; the number of its round, or `None` if the lease is over.
+    pub fn extend(&mut self, ttl: Ttl, now: Moment) -> Option<u32> {
+        if self.stage != Stage::Held || now >= self.deadline {
+            return None;
+        }
+        self.ttl = ttl;
+        self.begin_renewal(self.quorum.everyone(), now);
+        Some(self.renewal.round)
+    }
+
+    /// How the extension of `round` stands. A later renewal that w masters confirm answers for it.
+    #[must_use]
+    pub fn extension(&self, round: u32, now: Moment) -> Extension {
+        if self.stage != Stage::Held || now >= self.deadline {
+            return Extension::Lost;
+        }
+        let renewal = &self.renewal;
+        if renewal.round >= round && renewal.confirmed.len() >= self.quorum.needed() {
+            Extension::Confirmed
+        } else if self.seats.iter().any(|seat| seat.renewing > 0)
+            && now < renewal.stamp.plus(self.master_timeout)
+        {
+            Extension::Pending
+        } else {
+            Extension::Unconfirmed
+        }
+    }
+
+    pub(super) fn keep(&mut self, now: Moment) {
+        if let Some(due) = self.renewal.due
+            && now >= due
+        {
+            self.renewal_due(now);
+        }
+        if !self.renewal.warned && now >= self.risk_begins() {
+            self.renewal.warned = true;
+            self.news.at_risk = true;
+        }
+    }
+
+    fn renewal_due(&mut self, now: Moment) {
+        let retry = self.master_timeout.min(self.renewal.period / 4);
+        if self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed() {
+            self.renewal.failing = true;
+            self.news.renewal_failed = true;
+        }
+        // Slots missed while the machine was suspended are skipped, not made up for.
+        while self.renewal.regular <= now && !self.renewal.period.is_zero() {
+            self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
+        }
+        // A master that still owes an answer would get nothing new from a second command in the same stream.
+        let idle = |master: &super::quorum::MasterId| self.seats[master.index()].renewing == 0;
+        let whom = self.quorum.everyone().filter(idle).collect();
+        self.begin_renewal(whom, now);
+        self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
+    }
+
+    fn begin_renewal(&mut self, whom: MasterSet, now: Moment) {
+        self.round += 1;
+        self.renewal.round = self.round;
+        self.renewal.stamp = now;
+        self.renewal.confirmed = MasterSet::EMPTY;
+        self.renewal.absent = MasterSet::EMPTY;
+        for master in whom {
+            self.seats[master.index()].vote = None;
+        }
+        self.to_renew = whom;
+    }
+
+    pub(super) fn on_renewed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
+        let master = dispatch.to;
+        if self.stage != Stage::Held {
+            return self.release_again(master);
+        }
+        let seat = &mut self.seats[master.index()];
+        let current = dispatch.round == self.renewal.round;
+        match vote {
+            Vote::Granted => {
+                seat.confirm(dispatch);
+                if current && dispatch.round > seat.floor {
+                    self.renewal.confirmed = self.renewal.confirmed.with(master);
+                }
+            }
+            Vote::Absent | Vote::Held(_) => {
+                self.news.key_lost |= seat.until.is_some();
+                seat.forget(dispatch.round);
+                if current && vote == Vote::Absent {
+                    self.renewal.absent = self.renewal.absent.with(master);
+                }
+            }
+            Vote::Failed(_) | Vote::Unknown(_) => {}
+        }
+        if current {
+            seat.vote = Some(vote);
+        }
+        self.on_confirmations(now);
+    }
+
+    fn on_confirmations(&mut self, now: Moment) {
+        let renewal = &mut self.renewal;
+        let enough = renewal.confirmed.len() >= self.quorum.needed();
+        self.news.renewed |= enough || !self.seats.iter().any(|seat| seat.renewing > 0);
+        if enough {
+            renewal.adopting = false;
+            if renewal.due.is_some() {
+                renewal.due = Some(renewal.regular);
+            }
+            self.news.recovered |= std::mem::take(&mut renewal.failing);
+        }
+        self.judge_deadline(now);
+        // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
+        if enough && self.stage == Stage::Held {
+            self.renewal.warned &= now >= self.risk_begins();
+            let absent = std::mem::take(&mut self.renewal.absent);
+            self.to_heal = absent.fold(self.to_heal, MasterSet::with);
+        }
+    }
+
+    /// A key created anew counts only from the next round on: `e_i` stays as it is.
+    pub(super) fn on_healed(&mut self, dispatch: &Dispatch) {
+        if self.stage == Stage::Held {
+            self.news.healed |= self.seats[dispatch.to.index()].set;
+        } else {
+            self.release_again(dispatch.to);
+        }
+    }
+
+    pub(super) fn next_keeping(&self) -> Moment {
+        let warning = if self.renewal.warned { Moment::NEVER } else { self.risk_begins() };
+        self.deadline.min(self.renewal.due.unwrap_or(Moment::NEVER)).min(warning)
+    }
+
+    /// One renewal period before the loss; never for a lease nobody renews.
+    fn risk_begins(&self) -> Moment {
+        match self.renewal.due {
+            Some(_) if self.deadline < self.cap => self.deadline.minus(self.renewal.period),
+            _ => Moment::NEVER,
+        }
+    }
+}
