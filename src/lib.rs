@@ -1,1 +1,8 @@
 //! quorlock
+
+mod transport;
+
+#[cfg(feature = "fred")]
+pub use transport::fred::endpoint::{BadUrl, EndpointError};
+#[cfg(feature = "tls")]
+pub use transport::fred::tls::{Tls, TlsError};
