@@ -1,6 +1,9 @@
 //! Where a master is and how to log in there: read from a URL, checked, without showing its secrets.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt::{self, Write as _},
+    path::PathBuf,
+};
 
 use ::fred::types::{
     RespVersion,
@@ -55,8 +58,8 @@ impl Endpoint {
             if count > MAX_MASTERS {
                 continue;
             }
-            let endpoint =
-                Self::parse(url.as_ref()).map_err(|problem| EndpointError::Bad { position: count, problem })?;
+            let endpoint = Self::parse(url.as_ref())
+                .map_err(|problem| EndpointError::Bad { position: count, problem })?;
             if let Some(first) = endpoints.iter().position(|known| known.same_server_as(&endpoint)) {
                 let address = endpoint.to_string();
                 return Err(EndpointError::Duplicate { first: first + 1, second: count, address });
@@ -91,13 +94,7 @@ impl Endpoint {
     pub(crate) fn to_fred(&self, encryption: &Encryption) -> Result<Config, NotPrepared> {
         let server = match &self.address {
             Address::Tcp { host, port } => {
-                let mut server = Server::new(host.as_str(), *port);
-                // Whatever fred resolves the host to, the certificate must carry the name the user wrote.
-                #[cfg(feature = "tls")]
-                if self.tls {
-                    server.tls_server_name = Some(host.as_str().into());
-                }
-                ServerConfig::Centralized { server }
+                ServerConfig::Centralized { server: Server::new(host.as_str(), *port) }
             }
             Address::Socket(path) => ServerConfig::Unix { path: path.clone() },
         };
@@ -105,8 +102,8 @@ impl Endpoint {
             fail_fast: true,
             version: RespVersion::RESP3,
             server,
-            username: self.login.as_ref().map(|login| login.user.clone()),
-            password: self.login.as_ref().map(|login| login.password.clone()),
+            username: self.login.as_ref().map(|login| hello_word(&login.user)),
+            password: self.login.as_ref().map(|login| hello_word(&login.password)),
             database: self.db,
             ..Config::default()
         };
@@ -115,6 +112,26 @@ impl Endpoint {
         }
         Ok(config)
     }
+}
+
+/// A user or password as fred 10.1 must be given it under RESP3. It writes `HELLO 3 AUTH user password` as an inline
+/// command, words as they are: an empty one vanishes, a space or a quote breaks the command, and a line end starts
+/// another command. The masters take a quoted word in such a line, so whatever is not plain goes quoted.
+fn hello_word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for byte in text.bytes() {
+        if plain(byte) {
+            quoted.push(char::from(byte));
+        } else {
+            let _ = write!(quoted, "\\x{byte:02x}");
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// What masters behind TLS are reached by: prepared once for the whole list.
@@ -150,8 +167,10 @@ impl Encryption {
     #[cfg_attr(not(feature = "tls"), allow(clippy::unused_self))]
     fn apply(&self, config: &mut Config) -> Result<(), NotPrepared> {
         #[cfg(feature = "tls")]
-        if self.tls.is_some() {
-            config.tls.clone_from(&self.tls);
+        if let (Some(tls), ServerConfig::Centralized { server }) = (&self.tls, &mut config.server) {
+            config.tls = Some(tls.clone());
+            // The certificate must carry the name the user wrote, whatever it resolves to.
+            server.tls_server_name = Some(server.host.clone());
             return Ok(());
         }
         let _ = config;

@@ -85,7 +85,11 @@ impl Tls {
         // The provider by name: without it rustls panics where a program has two of them and installed none.
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|e| TlsError::Rejected { what: "protocol versions", from: "ring".into(), reason: e.to_string() })?
+            .map_err(|e| TlsError::Rejected {
+                what: "protocol versions",
+                from: "ring".into(),
+                reason: e.to_string(),
+            })?
             .with_root_certificates(self.roots()?);
         let config = match &self.identity {
             None => builder.with_no_client_auth(),
@@ -228,6 +232,8 @@ pub enum TlsError {
         reason: String,
     },
     /// TLS was set up, and every master is reached without it.
-    #[error("TLS options are given, but no master uses TLS: write rediss:// (or valkeys://) in the masters' URLs")]
+    #[error(
+        "TLS options are given, but no master uses TLS: write rediss:// (or valkeys://) in the masters' URLs"
+    )]
     Unused,
 }

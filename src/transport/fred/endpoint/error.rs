@@ -102,7 +102,9 @@ pub enum BadUrl {
     )]
     OneWordLogin,
     /// Neither user nor password before the `@`.
-    #[error("there is neither a user nor a password before the '@': remove the '@', or write redis://:password@host")]
+    #[error(
+        "there is neither a user nor a password before the '@': remove the '@', or write redis://:password@host"
+    )]
     EmptyLogin,
     /// A `%` without two hexadecimal digits, or bytes that are not UTF-8.
     #[error("the {part} is not well percent-encoded: '%' itself is %25, and what is encoded must be UTF-8")]
@@ -120,7 +122,9 @@ pub enum BadUrl {
     )]
     Host,
     /// An IPv6 address without brackets, or not one inside them.
-    #[error("the host has more than one ':' or a stray bracket: an IPv6 address is written redis://[::1]:6379")]
+    #[error(
+        "the host has more than one ':' or a stray bracket: an IPv6 address is written redis://[::1]:6379"
+    )]
     Ipv6,
     /// A port that is no number. Not shown: in `user:password` without `@host` it is the password.
     #[error(
@@ -135,7 +139,9 @@ pub enum BadUrl {
         port: u32,
     },
     /// A path that is no database.
-    #[error("the path is not a database number: write redis://host:6379/N with N from 0 to 255, or leave it out")]
+    #[error(
+        "the path is not a database number: write redis://host:6379/N with N from 0 to 255, or leave it out"
+    )]
     Path,
     /// A database that is no number from 0 to 255.
     #[error("`db` is not a number from 0 to 255")]

@@ -102,20 +102,21 @@ fn tcp(text: &str) -> Result<Address, BadUrl> {
     if text.is_empty() || text.starts_with(':') && text.matches(':').count() == 1 {
         return Err(BadUrl::NoHost);
     }
-    let (host, port) = if let Some((host, port)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let host: Ipv6Addr = host.parse().map_err(|_| BadUrl::Ipv6)?;
-        let port = if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(BadUrl::Ipv6)?) };
-        (host.to_string(), port)
-    } else {
-        if text.contains(['[', ']']) || text.matches(':').count() > 1 {
-            return Err(BadUrl::Ipv6);
-        }
-        let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-        if !is_name(host) {
-            return Err(BadUrl::Host);
-        }
-        (host.to_ascii_lowercase(), port)
-    };
+    let (host, port) =
+        if let Some((host, port)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            let host: Ipv6Addr = host.parse().map_err(|_| BadUrl::Ipv6)?;
+            let port = if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(BadUrl::Ipv6)?) };
+            (host.to_string(), port)
+        } else {
+            if text.contains(['[', ']']) || text.matches(':').count() > 1 {
+                return Err(BadUrl::Ipv6);
+            }
+            let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+            if !is_name(host) {
+                return Err(BadUrl::Host);
+            }
+            (host.to_ascii_lowercase(), port)
+        };
     Ok(Address::Tcp { host, port: port.map_or(Ok(DEFAULT_PORT), tcp_port)? })
 }
 
@@ -176,7 +177,9 @@ fn unknown_parameter(parameter: &str) -> BadUrl {
     let name = parameter
         .split_once('=')
         .map(|(name, _)| name)
-        .filter(|name| name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)))
+        .filter(|name| {
+            name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+        })
         .unwrap_or("?");
     BadUrl::Parameter { name: name.to_owned() }
 }
@@ -213,7 +216,8 @@ fn decode(text: &str, part: &'static str) -> Result<String, BadUrl> {
             bytes.push(byte);
             continue;
         }
-        let mut digit = || rest.next().and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+        let mut digit =
+            || rest.next().and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
         let (Some(high), Some(low)) = (digit(), digit()) else { return Err(BadUrl::Percent { part }) };
         bytes.push(high << 4 | low);
     }

@@ -58,7 +58,7 @@ fn logins() {
     assert_eq!((odd.username.as_deref(), odd.password.as_deref()), (Some("u"), Some("p@s:s")));
     // A user that needs no password is still logged in.
     let nopass = config("redis://u:@h");
-    assert_eq!((nopass.username.as_deref(), nopass.password.as_deref()), (Some("u"), Some("")));
+    assert_eq!((nopass.username.as_deref(), nopass.password.as_deref()), (Some("u"), Some("\"\"")));
     assert_eq!(refused("redis://name@h"), BadUrl::OneWordLogin);
     assert_eq!(refused("redis://@h"), BadUrl::EmptyLogin);
     assert_eq!(refused("redis://:@h"), BadUrl::EmptyLogin);
@@ -69,11 +69,22 @@ fn logins() {
 }
 
 #[test]
+fn words_of_an_inline_command() {
+    assert_eq!(hello_word("p@ss:w0rd/#$%[]"), "p@ss:w0rd/#$%[]");
+    assert_eq!(hello_word(""), r#""""#);
+    assert_eq!(hello_word("a b"), r#""a\x20b""#);
+    assert_eq!(hello_word("a\"'\\"), r#""a\x22\x27\x5c""#);
+    assert_eq!(hello_word("\r\nFLUSHALL"), r#""\x0d\x0aFLUSHALL""#);
+    assert_eq!(hello_word("é\0"), r#""\xc3\xa9\x00""#);
+}
+
+#[test]
 fn schemes_are_a_closed_list() {
     for scheme in ["http", "foo", "tcp", "redis+tls", "rediss+unix"] {
         assert_eq!(refused(&format!("{scheme}://h")), BadUrl::UnknownScheme { scheme: scheme.into() });
     }
-    for scheme in ["redis-sentinel", "rediss-sentinel", "valkey-cluster", "valkeys-cluster", "redis-cluster"] {
+    for scheme in ["redis-sentinel", "rediss-sentinel", "valkey-cluster", "valkeys-cluster", "redis-cluster"]
+    {
         assert_eq!(refused(&format!("{scheme}://h")), BadUrl::NotOneMaster { scheme: scheme.into() });
     }
     assert_eq!(refused("unix:///run/v.sock"), BadUrl::SocketScheme { scheme: "unix".into() });

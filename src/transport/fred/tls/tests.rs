@@ -18,7 +18,8 @@ fn file(contents: &str) -> tempfile::NamedTempFile {
 fn files_and_texts_are_equal() {
     let (authority, client) = (pair("ca"), pair("client"));
     let (certificate, key) = (client.cert.pem(), client.signing_key.serialize_pem());
-    let text = Tls::new().ca_pem(authority.cert.pem()).client_certificate_pem(certificate.clone(), key.clone());
+    let text =
+        Tls::new().ca_pem(authority.cert.pem()).client_certificate_pem(certificate.clone(), key.clone());
     text.load().unwrap();
 
     // Several authorities in one file.
