@@ -224,6 +224,13 @@ impl Attempt {
         own.into_iter().chain(cleaning).min()
     }
 
+    /// The holder's own look at the clock found the deadline passed, before any input did.
+    pub fn lapse(&mut self) {
+        if self.stage == Stage::Held {
+            self.lose(if self.deadline >= self.cap { Loss::MaxHold } else { Loss::Expired });
+        }
+    }
+
     /// What changed since the last call.
     pub fn take_news(&mut self) -> News {
         std::mem::take(&mut self.news)
@@ -289,8 +296,8 @@ impl Attempt {
 
     /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
     fn expire(&mut self, now: Moment) {
-        if self.stage == Stage::Held && now >= self.deadline {
-            self.lose(if self.deadline >= self.cap { Loss::MaxHold } else { Loss::Expired });
+        if now >= self.deadline {
+            self.lapse();
         }
     }
 

@@ -37,6 +37,6 @@ pub mod attempt;
 
 mod claim;
 
-mod renewal;
+pub mod renewal;
 
-mod release;
+pub mod release;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::attempt::{Attempt, Stage};
+use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
 use super::quorum::{MasterId, MasterSet};
 use super::seat::Seat;
@@ -41,7 +41,7 @@ pub enum Released {
         until: Moment,
     },
     /// The lease was over before the release; what was left of it is being deleted.
-    AlreadyLost,
+    AlreadyLost(Option<Loss>),
 }
 
 impl Attempt {
@@ -54,9 +54,11 @@ impl Attempt {
                 self.begin_release(self.quorum.everyone(), now);
             }
             Stage::Held | Stage::Lost(_) => {
+                self.lapse();
+                let why = if let Stage::Lost(why) = self.stage { Some(why) } else { None };
                 self.stage = Stage::Released;
                 self.begin_release(self.may_have_key(), now);
-                self.resolve(Released::AlreadyLost);
+                self.resolve(Released::AlreadyLost(why));
             }
             Stage::Claiming | Stage::Failed | Stage::Released => {}
         }

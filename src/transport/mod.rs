@@ -1,4 +1,52 @@
-//! What carries a command to a master, and its answer back.
+//! What carries a command to a master, and its answer back: the one seam between decisions and the network.
+//!
+//! ```text
+//!            client                                   client
+//!              │ Transport::send(Ask)                   ▲ Asker::answered(Reply)
+//!              ▼                                        │
+//!   fred: one outbox, one connection a master   │   memory: a master as a value
+//! ```
+//!
+//! One [`Ask`] is one command for one master. It is sent at most once, and answered exactly once: an ask that is
+//! dropped answers for itself that nobody knows what became of it.
 
+mod ask;
 #[cfg(feature = "fred")]
 pub(crate) mod fred;
+#[cfg(any(feature = "fred", feature = "memory"))]
+pub(crate) mod script;
+
+pub use ask::{Ask, Asker, Refused};
+
+use std::fmt;
+use std::sync::Weak;
+
+use crate::protocol::quorum::MasterId;
+
+/// The masters of one client.
+pub trait Transport: fmt::Debug + Send + Sync + 'static {
+    /// The masters' names as they may be shown, in the configured order.
+    fn masters(&self) -> &[String];
+
+    /// Hands a command over. Never blocks and never answers inside the call.
+    ///
+    /// Commands for one master are executed in the order handed over, save that an urgent one may overtake others,
+    /// and that a broken connection forgets order.
+    ///
+    /// # Errors
+    ///
+    /// If the command certainly was not sent and never will be. The ask comes back unanswered.
+    fn send(&self, ask: Ask) -> Result<(), Refused>;
+
+    /// Names the one who is told of new connections. Called once.
+    fn attach(&self, watcher: Weak<dyn LinkWatcher>);
+
+    /// Ends all connections. What is unanswered is answered as unknown.
+    fn close(&self);
+}
+
+/// Is told of connections.
+pub trait LinkWatcher: Send + Sync {
+    /// `master` has a new connection that takes deletes; `restarted` if it is not the process it was.
+    fn on_link(&self, master: MasterId, restarted: bool);
+}

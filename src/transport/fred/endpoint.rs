@@ -85,6 +85,12 @@ impl Endpoint {
         }
     }
 
+    /// Takes a login unless the URL has one.
+    pub(crate) fn log_in_as(&mut self, user: &str, password: &str) {
+        let login = || Login { user: user.to_owned(), password: password.to_owned() };
+        self.login.get_or_insert_with(login);
+    }
+
     /// Whether the URL asks for TLS.
     pub(crate) fn uses_tls(&self) -> bool {
         self.tls

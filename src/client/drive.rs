@@ -1,0 +1,75 @@
+//! One claim, driven to its verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+
+use super::holder::Label;
+use super::shared::Shared;
+use super::stake::Stake;
+use crate::protocol::attempt::Attempt;
+use crate::protocol::request::Ttl;
+use crate::protocol::verdict::Verdict;
+use crate::protocol::votes::Tally;
+
+/// How the claim asks and signs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) ttl: Ttl,
+    pub(crate) watch: bool,
+    pub(crate) label: Option<&'a Label>,
+}
+
+/// Gives the attempt up unless it is taken out: armed before the first command is handed over, so that a future
+/// dropped at any await leaves no key behind (hazard H35).
+struct Armed(Option<Arc<Stake>>);
+
+impl Armed {
+    fn disarm(mut self) -> Option<Arc<Stake>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        if let Some(stake) = self.0.take() {
+            stake.keep(Attempt::abandon);
+        }
+    }
+}
+
+/// A won attempt, or why it was not won. A lost one is already being cleaned up.
+pub(crate) async fn claim(
+    shared: &Arc<Shared>,
+    resource: &Bytes,
+    terms: Terms<'_>,
+) -> Result<Arc<Stake>, (Verdict, Tally)> {
+    let holder = shared.new_holder(terms.label);
+    let timeout = shared.policy.master_timeout();
+    let attempt = Attempt::claim(shared.quorum, terms.ttl, timeout, terms.watch, shared.clock.now());
+    let stake = Stake::new(shared, resource.clone(), holder, attempt);
+    let armed = Armed(Some(stake.clone()));
+
+    let mut limit = Instant::now() + timeout;
+    stake.step(|_, _| ());
+    let verdict = loop {
+        let changed = stake.changed.notified();
+        if let Some(verdict) = stake.look(|attempt, _| attempt.verdict()) {
+            break verdict;
+        }
+        if timeout_at(limit, changed).await.is_err() {
+            stake.step(Attempt::on_time);
+            // The timer may be a moment ahead of the clock.
+            limit = Instant::now() + Duration::from_millis(1);
+        }
+    };
+    if verdict == Verdict::Won
+        && let Some(stake) = armed.disarm()
+    {
+        return Ok(stake);
+    }
+    let tally = stake.look(|attempt, _| attempt.tally());
+    Err((verdict, tally))
+}

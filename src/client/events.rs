@@ -1,0 +1,61 @@
+//! What happened to a lock, for the log.
+
+use super::stake::Stake;
+use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::release::Released;
+use crate::protocol::request::printable;
+use crate::protocol::time::Moment;
+use crate::protocol::verdict::Verdict;
+
+/// One event an outcome. A busy lock is business as usual and only worth a debug line; a lost one is an error.
+pub(super) fn report(stake: &Stake, attempt: &Attempt, news: News, now: Moment) {
+    let resource = || printable(&stake.resource);
+    let holder = &stake.holder;
+    if news.verdict
+        && let Some(verdict) = attempt.verdict()
+    {
+        match verdict {
+            Verdict::Won => {
+                let votes = attempt.backing().len();
+                tracing::debug!(resource = resource(), %holder, votes, "acquired");
+            }
+            Verdict::Contended => tracing::debug!(resource = resource(), "busy"),
+            Verdict::NoQuorum => tracing::debug!(resource = resource(), tally = ?attempt.tally(), "no quorum"),
+            Verdict::TooLate => tracing::debug!(resource = resource(), "granted too late"),
+        }
+    }
+    let remaining = || attempt.deadline().map(|deadline| deadline.since(now));
+    if news.renewal_failed {
+        tracing::debug!(resource = resource(), remaining = ?remaining(), tally = ?attempt.tally(), "renewal not confirmed");
+    }
+    if news.at_risk {
+        tracing::warn!(resource = resource(), %holder, remaining = ?remaining(), "at risk: no renewal was confirmed lately");
+    }
+    if news.recovered {
+        tracing::info!(resource = resource(), %holder, remaining = ?remaining(), "renewed again");
+    }
+    if news.key_lost {
+        tracing::warn!(resource = resource(), %holder, votes = attempt.backing().len(), "a master lost the key");
+    }
+    if news.healed {
+        tracing::info!(resource = resource(), %holder, "key created anew where it was missing");
+    }
+    if news.lost
+        && let Stage::Lost(why) = attempt.stage()
+    {
+        tracing::error!(resource = resource(), %holder, ?why, "lost");
+    }
+    if news.released
+        && let Some(outcome) = attempt.released()
+    {
+        match outcome {
+            Released::Freed { pending, .. } => {
+                tracing::debug!(resource = resource(), %holder, %pending, "released");
+            }
+            Released::Lingering { on, .. } => {
+                tracing::warn!(resource = resource(), %holder, %on, "released, but the key may linger");
+            }
+            Released::AlreadyLost(_) => tracing::debug!(resource = resource(), %holder, "released after it was lost"),
+        }
+    }
+}

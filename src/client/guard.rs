@@ -1,0 +1,231 @@
+//! What a holder has: the guard that can give the lock back, and holds for those who do the work.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::error::{ExtendError, Lost};
+use super::holder::HolderId;
+use super::locker::Handle;
+use super::release::{self, Released};
+use super::stake::Stake;
+use crate::protocol::request::Ttl;
+use crate::protocol::renewal::Extension;
+
+/// The lock, held. The only thing that gives it back.
+///
+/// Dropping it gives the lock back too, without waiting: the deletes go out by the client's own tasks, also if the
+/// drop happens outside a runtime. If those tasks are gone, the ttl ends the lock. Dropping never blocks or panics.
+///
+/// The lock is a lease: it can end while the guard lives. Race the work against [`lost`](Self::lost), and look at
+/// [`is_valid`](Self::is_valid) before each effect that must not happen twice.
+#[must_use = "the lock is given back as soon as the guard is dropped"]
+#[clippy::has_significant_drop]
+pub struct Guard {
+    hold: Hold,
+    /// Whether dropping gives the lock back.
+    armed: bool,
+}
+
+/// A view of a lock for those who work under it. Cheap to clone; cannot give the lock back.
+#[derive(Clone)]
+pub struct Hold {
+    stake: Arc<Stake>,
+    /// Keeps the client's tasks alive.
+    handle: Arc<Handle>,
+}
+
+impl Guard {
+    pub(crate) fn new(stake: Arc<Stake>, handle: Arc<Handle>) -> Self {
+        Self { hold: Hold { stake, handle }, armed: true }
+    }
+
+    /// A view of the lock to hand to workers.
+    #[must_use]
+    pub fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
+
+    /// What is locked.
+    #[must_use]
+    pub fn resource(&self) -> &[u8] {
+        &self.hold.stake.resource
+    }
+
+    /// The id our keys are signed with.
+    #[must_use]
+    pub fn holder(&self) -> &HolderId {
+        &self.hold.stake.holder
+    }
+
+    /// See [`Hold::is_valid`].
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.hold.is_valid()
+    }
+
+    /// See [`Hold::remaining`].
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.hold.remaining()
+    }
+
+    /// See [`Hold::lost`].
+    pub async fn lost(&self) -> Lost {
+        self.hold.lost().await
+    }
+
+    /// On how many masters the key is known to stand.
+    #[must_use]
+    pub fn votes(&self) -> usize {
+        self.hold.stake.look(|attempt, _| attempt.backing().len())
+    }
+
+    /// Pushes the deadline to `ttl` from now, if w masters confirm before the old one. It only ever raises: where
+    /// more than `ttl` is left already, nothing changes. Later renewals use the new ttl.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError::Lost`] if the lock is over, at once and without any traffic; [`ExtendError::Unconfirmed`] if
+    /// too few masters confirmed: then the old deadline stands and nothing was released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe. The commands are on their way; what they confirm counts all the same.
+    ///
+    /// # Left behind
+    ///
+    /// Nothing: an extension creates no key.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), ExtendError> {
+        let stake = &self.hold.stake;
+        let ttl = Ttl::new(ttl, &stake.shared.policy)?;
+        let Some(round) = stake.step(|attempt, now| attempt.extend(ttl, now)) else {
+            return Err(self.over());
+        };
+        let limit = Instant::now() + stake.shared.policy.master_timeout();
+        loop {
+            let changed = stake.changed.notified();
+            match stake.look(|attempt, now| attempt.extension(round, now)) {
+                Extension::Confirmed => return Ok(()),
+                Extension::Lost => return Err(self.over()),
+                Extension::Pending if timeout_at(limit, changed).await.is_ok() => {}
+                Extension::Pending | Extension::Unconfirmed => {
+                    let tally = stake.look(|attempt, _| attempt.tally());
+                    let refusal = stake.shared.refusal(&stake.resource, tally);
+                    return Err(ExtendError::Unconfirmed { remaining: self.remaining(), refusal });
+                }
+            }
+        }
+    }
+
+    fn over(&self) -> ExtendError {
+        self.hold.stake.lost().map_or(ExtendError::Closed, ExtendError::Lost)
+    }
+
+    /// Gives the lock back and says how that went. Takes one round trip to the w-th fastest master, and at most the
+    /// master timeout.
+    ///
+    /// Call it only after the work is done: what is still on its way to a database when the lock is given back is
+    /// not protected by it (hazard H36).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the deletes are on their way from the first poll on, and dropping the future before that drops the
+    /// guard.
+    ///
+    /// # Left behind
+    ///
+    /// Nothing, as a rule. On masters that cannot be reached the key stays until they can be or its ttl is over;
+    /// [`Released`] names them.
+    pub async fn release(mut self) -> Released {
+        self.armed = false;
+        let stake = &self.hold.stake;
+        stake.keep(|attempt, now| attempt.release(now));
+        release::outcome(stake).await
+    }
+
+    /// Leaves the keys to their ttl: ends renewal, gives nothing back. For a lock that another process will
+    /// [extend or release](crate::Redlock::release_as) under the same holder id.
+    pub fn abandon(mut self) -> HolderId {
+        self.armed = false;
+        self.hold.stake.keep(|attempt, _| attempt.leave());
+        self.hold.stake.holder.clone()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.armed {
+            self.hold.stake.keep(|attempt, now| attempt.release(now));
+        }
+    }
+}
+
+impl Hold {
+    /// Whether the lock is ours at this moment, by a look at the clock: no network, no flag that some task would
+    /// have to set in time (hazard H32). Once false, it stays false.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.stake.valid_until().is_some()
+    }
+
+    /// How long the lock stays ours without a further renewal; zero once it is over.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.stake.remaining()
+    }
+
+    /// Resolves when the lock is no longer ours: at its deadline, by a timer of its own, however many packets are
+    /// lost, or earlier if too few masters turn out to have the key. Also when the guard gave the lock back.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; call it again as often as you like.
+    ///
+    /// # Left behind
+    ///
+    /// Nothing: it only looks.
+    pub async fn lost(&self) -> Lost {
+        loop {
+            let changed = self.stake.changed.notified();
+            let remaining = self.stake.remaining();
+            if remaining.is_zero()
+                && let Some(lost) = self.stake.lost()
+            {
+                return lost;
+            }
+            let _ = timeout_at(Instant::now() + remaining, changed).await;
+        }
+    }
+
+    /// What is locked.
+    #[must_use]
+    pub fn resource(&self) -> &[u8] {
+        &self.stake.resource
+    }
+
+    /// The id our keys are signed with.
+    #[must_use]
+    pub fn holder(&self) -> &HolderId {
+        &self.stake.holder
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Guard").field(&self.hold).finish()
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold")
+            .field("resource", &crate::protocol::request::printable(self.resource()))
+            .field("holder", self.holder())
+            .field("remaining", &self.remaining())
+            .field("closed", &self.handle.is_closed())
+            .finish()
+    }
+}

@@ -1,0 +1,115 @@
+//! The keeper: one task a client that looks after all its leases, and after keys that must not stay.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::shared::Shared;
+use super::stake::Stake;
+use crate::protocol::time::Moment;
+
+/// The longest sleep. Timers do not run while the machine is suspended, but the clock does: after a resume the
+/// keeper notices what was lost within this (hazard H33).
+const NAP: Duration = Duration::from_secs(1);
+
+/// What is due when. Leases, and attempts with keys to remove.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    agenda: Mutex<Agenda>,
+    earlier: Notify,
+    numbers: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Agenda {
+    due: BTreeMap<(Moment, u64), Arc<Stake>>,
+    /// When the task will look by itself; `None` while it is looking.
+    sleeps_until: Option<Moment>,
+    /// No guard and no client is left: the task ends once nothing is due.
+    orphaned: bool,
+}
+
+impl Keeper {
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn agenda(&self) -> MutexGuard<'_, Agenda> {
+        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn reschedule(&self, stake: &Arc<Stake>, from: Option<Moment>, to: Option<Moment>) {
+        let mut agenda = self.agenda();
+        if let Some(from) = from {
+            agenda.due.remove(&(from, stake.number));
+        }
+        let Some(to) = to else { return };
+        agenda.due.insert((to, stake.number), stake.clone());
+        if agenda.sleeps_until.is_some_and(|until| to < until) {
+            agenda.sleeps_until = None;
+            drop(agenda);
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Everything the keeper looks after, by age.
+    pub(crate) fn everyone(&self) -> Vec<Arc<Stake>> {
+        let mut everyone: Vec<_> = self.agenda().due.values().cloned().collect();
+        everyone.sort_by_key(|stake| stake.number);
+        everyone
+    }
+
+    /// The last handle is gone; the task finishes what is under way and ends.
+    pub(crate) fn orphan(&self) {
+        self.agenda().orphaned = true;
+        self.earlier.notify_one();
+    }
+
+    fn take_due(&self, now: Moment, due: &mut Vec<Arc<Stake>>) {
+        let mut agenda = self.agenda();
+        while let Some(entry) = agenda.due.first_entry()
+            && entry.key().0 <= now
+        {
+            due.push(entry.remove());
+        }
+    }
+
+    /// When to look again; `None` when orphaned.
+    fn next_look(&self, now: Moment) -> Option<Moment> {
+        let mut agenda = self.agenda();
+        if agenda.orphaned {
+            return None;
+        }
+        let next = agenda.due.first_key_value().map_or(Moment::NEVER, |((moment, _), _)| *moment);
+        agenda.sleeps_until = Some(next);
+        Some(if next == Moment::NEVER { next } else { next.min(now.plus(NAP)) })
+    }
+}
+
+/// The task. It holds the client's shared part, so it ends only when no handle is left, or with its runtime.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut due = Vec::new();
+    loop {
+        shared.keeper.take_due(shared.clock.now(), &mut due);
+        for stake in due.drain(..) {
+            stake.on_due();
+        }
+        let now = shared.clock.now();
+        let Some(next) = shared.keeper.next_look(now) else { break };
+        let earlier = shared.keeper.earlier.notified();
+        if next == Moment::NEVER {
+            earlier.await;
+        } else {
+            // A rounded-down timer would look just before the moment, and then again.
+            let sleep = next.since(now).max(Duration::from_micros(100));
+            let _ = timeout_at(Instant::now() + sleep, earlier).await;
+        }
+    }
+    shared.refuse_new_work();
+    shared.answers(shared.policy.master_timeout() * 2).await;
+    shared.transport.close();
+}

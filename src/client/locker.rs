@@ -1,0 +1,235 @@
+//! The client.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::clock::Clock;
+use super::entropy::Entropy;
+use super::error::{ConnectError, ExtendError};
+use super::guard::Guard;
+use super::holder::{HolderId, Label};
+use super::keeper;
+use super::release::{self, Released};
+use super::request::LockRequest;
+use super::shared::Shared;
+use super::stake::Stake;
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::Quorum;
+use crate::protocol::request::{RequestError, Ttl, check_resource};
+use crate::transport::Transport;
+
+/// A Redlock client of a fixed list of masters. Cheap to clone; clones share connections and the keeper.
+///
+/// When the last clone and the last guard are gone, the client's tasks finish what is under way and end.
+#[derive(Clone)]
+pub struct Redlock {
+    handle: Arc<Handle>,
+}
+
+/// Counts clones and guards: the last one ends the client's tasks.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.keeper.orphan();
+    }
+}
+
+/// What closing a client came to.
+#[must_use = "a lock that was not released ends only by its ttl"]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CloseReport {
+    /// Locks that were held and are free now.
+    pub released: usize,
+    /// Locks whose keys may stay until their ttl, since too few masters answered.
+    pub lingering: usize,
+    /// Locks that were over before.
+    pub lost: usize,
+}
+
+impl Redlock {
+    /// A client over any transport, with a clock and randomness of one's choice: for simulations and tests.
+    ///
+    /// # Errors
+    ///
+    /// If the policy or the number of masters cannot work, or there is no runtime.
+    pub fn over(
+        transport: impl Transport,
+        min_votes: Option<usize>,
+        policy: Policy,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> Result<Self, ConnectError> {
+        let quorum = quorum(transport.masters().len(), min_votes)?;
+        Self::assemble(Box::new(transport), quorum, policy, clock, entropy, Label::of_this_process())
+    }
+
+    pub(crate) fn assemble(
+        transport: Box<dyn Transport>,
+        quorum: Quorum,
+        policy: Policy,
+        clock: Clock,
+        entropy: Entropy,
+        label: Label,
+    ) -> Result<Self, ConnectError> {
+        policy.check()?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
+        let shared = Arc::new(Shared::new(transport, quorum, policy, clock, entropy, label));
+        let watcher: std::sync::Weak<Shared> = Arc::downgrade(&shared);
+        shared.transport.attach(watcher);
+        // The keeper is ended by the last handle.
+        runtime.spawn(keeper::run(shared.clone()));
+        Ok(Self { handle: Arc::new(Handle { shared }) })
+    }
+
+    /// A request for the lock on `resource`, whose bytes are the key.
+    pub fn lock(&self, resource: impl AsRef<[u8]>) -> LockRequest {
+        LockRequest::new(self.handle.clone(), resource.as_ref())
+    }
+
+    /// The masters as they may be shown, in the configured order.
+    #[must_use]
+    pub fn masters(&self) -> &[String] {
+        &self.handle.shared.masters
+    }
+
+    /// N and w.
+    #[must_use]
+    pub fn quorum(&self) -> Quorum {
+        self.handle.shared.quorum
+    }
+
+    /// Deletes the keys that `holder` has on `resource`: for locks whose guard was
+    /// [abandoned](Guard::abandon), perhaps in another process. `Freed` with `deleted: 0` means nothing was there.
+    ///
+    /// # Errors
+    ///
+    /// If the resource cannot be a lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the deletes are on their way from the first poll on.
+    ///
+    /// # Left behind
+    ///
+    /// As [`Guard::release`].
+    pub async fn release_as(
+        &self,
+        resource: impl AsRef<[u8]>,
+        holder: &HolderId,
+    ) -> Result<Released, RequestError> {
+        let shared = &self.handle.shared;
+        let ttl = shared.policy.max_ttl();
+        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        stake.keep(|attempt, now| attempt.release(now));
+        Ok(release::outcome(&stake).await)
+    }
+
+    /// Takes over a lock whose guard was [abandoned](Guard::abandon), and extends it by `ttl`. The new guard does
+    /// not renew.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError::Unconfirmed`] if fewer than w masters have the key of `holder`; nothing was changed on the
+    /// others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; keys that were extended stay so.
+    ///
+    /// # Left behind
+    ///
+    /// As [`Guard::extend`].
+    pub async fn extend_as(
+        &self,
+        resource: impl AsRef<[u8]>,
+        holder: &HolderId,
+        ttl: Duration,
+    ) -> Result<Guard, ExtendError> {
+        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        let guard = Guard::new(stake, self.handle.clone());
+        match guard.extend(ttl).await {
+            Ok(()) => Ok(guard),
+            Err(error) => {
+                guard.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    fn adopt(&self, resource: &[u8], holder: &HolderId, ttl: Duration) -> Result<Arc<Stake>, RequestError> {
+        check_resource(resource)?;
+        let shared = &self.handle.shared;
+        let ttl = Ttl::new(ttl, &shared.policy)?;
+        let now = shared.clock.now();
+        let attempt = Attempt::adopt(shared.quorum, ttl, shared.policy.master_timeout(), now);
+        Ok(Stake::new(shared, Bytes::copy_from_slice(resource), holder.clone(), attempt))
+    }
+
+    /// Refuses new work, ends all waits, gives all held locks back, and closes the connections. Takes about twice
+    /// the master timeout at most. Guards find their lock released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; what was begun goes on, and the connections close when the last clone and guard are dropped.
+    ///
+    /// # Left behind
+    ///
+    /// As [`Guard::release`]; the report counts the locks.
+    pub async fn close(&self) -> CloseReport {
+        let shared = &self.handle.shared;
+        shared.refuse_new_work();
+        let everyone = shared.keeper.everyone();
+        let held: Vec<_> =
+            everyone.into_iter().filter(|stake| stake.look(|attempt, _| is_held(attempt.stage()))).collect();
+        for stake in &held {
+            stake.keep(|attempt, now| attempt.release(now));
+        }
+        let mut report = CloseReport::default();
+        for stake in &held {
+            match release::outcome(stake).await {
+                Released::Freed { .. } => report.released += 1,
+                Released::Lingering { .. } => report.lingering += 1,
+                Released::AlreadyLost(_) => report.lost += 1,
+            }
+        }
+        shared.answers(shared.policy.master_timeout()).await;
+        shared.transport.close();
+        report
+    }
+}
+
+pub(crate) fn quorum(masters: usize, min_votes: Option<usize>) -> Result<Quorum, ConnectError> {
+    let quorum = Quorum::majority(masters)?;
+    Ok(min_votes.map_or(Ok(quorum), |votes| quorum.with_min_votes(votes))?)
+}
+
+const fn is_held(stage: Stage) -> bool {
+    matches!(stage, Stage::Held | Stage::Lost(_))
+}
+
+impl fmt::Debug for Redlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redlock")
+            .field("masters", &self.masters())
+            .field("needed", &self.quorum().needed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,32 @@
+//! Tasks, timers and guards around the decisions of [`protocol`](crate::protocol).
+
+pub mod clock;
+
+pub mod entropy;
+
+pub mod holder;
+
+pub mod error;
+
+mod events;
+
+mod stake;
+
+mod keeper;
+
+mod shared;
+
+mod drive;
+
+pub mod guard;
+
+pub mod release;
+
+pub mod request;
+
+mod using;
+
+pub mod locker;
+
+#[cfg(feature = "fred")]
+pub mod builder;

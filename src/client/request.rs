@@ -1,0 +1,227 @@
+//! A wish for a lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep_until};
+
+use super::drive::{self, Terms};
+use super::error::{AcquireError, UsingError};
+use super::guard::{Guard, Hold};
+use super::holder::Label;
+use super::locker::Handle;
+use super::shared::Shared;
+use super::stake::Stake;
+use super::using;
+use crate::protocol::request::{Ttl, check_resource};
+use crate::protocol::time::Moment;
+use crate::protocol::verdict::Verdict;
+use crate::protocol::votes::Tally;
+
+/// The ttl unless another is asked for: long enough for three tries of a renewal each ten seconds.
+const TTL: Duration = Duration::from_secs(30);
+/// The wait unless another is asked for.
+const WAIT: Duration = Duration::from_secs(10);
+/// Nobody waits longer; a timer could not say so.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A request for one lock: set what differs from the defaults, then [`acquire`](Self::acquire).
+///
+/// The defaults: a ttl of 30 s, renewed every third of it for as long as the guard lives, and a wait of up to 10 s.
+#[must_use = "a request does nothing until it is acquired"]
+#[derive(Clone, Debug)]
+pub struct LockRequest {
+    handle: Arc<Handle>,
+    resource: Bytes,
+    ttl: Duration,
+    renew: bool,
+    wait: Duration,
+    max_hold: Option<Duration>,
+    label: Option<String>,
+}
+
+impl LockRequest {
+    pub(crate) fn new(handle: Arc<Handle>, resource: &[u8]) -> Self {
+        Self {
+            handle,
+            resource: Bytes::copy_from_slice(resource),
+            ttl: TTL,
+            renew: true,
+            wait: WAIT,
+            max_hold: None,
+            label: None,
+        }
+    }
+
+    /// How long the masters keep the key without a renewal, in whole milliseconds: what others wait after a crash of
+    /// the holder. Choose at least three times the P99 of the work. Renewal goes on all the same.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// The lock ends by its ttl, whatever the work does. Only this switches renewal off; giving a ttl never does.
+    pub fn no_renewal(mut self) -> Self {
+        self.renew = false;
+        self
+    }
+
+    /// How long to wait for the lock; zero makes one claim. The waiting ends in time, give or take the master
+    /// timeout of its last claim.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// The lock is lost after this long even if it could be renewed: a holder that hangs must not hold for ever.
+    pub fn max_hold(mut self, longest: Duration) -> Self {
+        self.max_hold = Some(longest);
+        self
+    }
+
+    /// The readable part of the holder id, instead of the client's: 1 to 100 printable ASCII characters, no `|`.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Request`] before any traffic if the request cannot work; else the verdict of the last claim,
+    /// with the vote of every master.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropping the future gives the claim up, and the client's own tasks remove what it may have left. A
+    /// cancelled call never holds the lock.
+    ///
+    /// # Left behind
+    ///
+    /// After a failure or a cancellation no reachable master keeps a key. The one exception: a master whose
+    /// connection broke with our command unanswered may still execute it from its buffers. Its key is deleted on the
+    /// next connection at once, again after a second and after the ttl, and at the latest its ttl ends it.
+    pub async fn acquire(&self) -> Result<Guard, AcquireError> {
+        let shared = self.handle.shared();
+        check_resource(&self.resource)?;
+        let ttl = Ttl::new(self.ttl, &shared.policy)?;
+        let label = self.label.as_deref().map(Label::new).transpose()?;
+        let began = Instant::now();
+        let end = began + self.wait.min(LONGEST_WAIT);
+        let mut claims = 0;
+        loop {
+            let closing = shared.closing.notified();
+            if shared.is_closed() {
+                return Err(AcquireError::Closed);
+            }
+            // The first claim is the plain SET; only who has to wait asks whom for.
+            let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
+            let (verdict, tally) = match drive::claim(shared, &self.resource, terms).await {
+                Ok(stake) => return Ok(self.take(stake, ttl)),
+                Err(lost) => lost,
+            };
+            claims += 1;
+            let now = Instant::now();
+            if now >= end {
+                return Err(self.give_up(shared, verdict, tally, claims, now - began));
+            }
+            let pause = (now + pause(shared, &tally, claims)).min(end);
+            tokio::select! {
+                biased;
+                () = closing => return Err(AcquireError::Closed),
+                () = sleep_until(pause) => {}
+            }
+        }
+    }
+
+    /// One claim, no waiting.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Left behind
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Guard, AcquireError> {
+        self.clone().wait(Duration::ZERO).acquire().await
+    }
+
+    /// Runs `work` under the lock, cancels it if the lock is lost, and gives the lock back in any case. The work's
+    /// own result is never hidden.
+    ///
+    /// # Errors
+    ///
+    /// [`UsingError`] tells apart: never begun, cancelled, finished without the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work and gives the lock back.
+    ///
+    /// # Left behind
+    ///
+    /// As [`acquire`](Self::acquire) and [`Guard::release`].
+    pub async fn using<F, Fut>(&self, work: F) -> Result<Fut::Output, UsingError<Fut::Output>>
+    where
+        F: FnOnce(Hold) -> Fut,
+        Fut: Future,
+    {
+        let guard = self.acquire().await.map_err(UsingError::NotAcquired)?;
+        using::run(guard, work).await
+    }
+
+    fn take(&self, stake: Arc<Stake>, ttl: Ttl) -> Guard {
+        let shared = self.handle.shared();
+        let dice = shared.entropy.dice();
+        stake.keep(|attempt, now| {
+            if let Some(longest) = self.max_hold {
+                attempt.end_hold_at(now.plus(longest), now);
+            }
+            if self.renew {
+                let period = ttl.renewal_period();
+                attempt.watch_over(first_renewal(now, period, dice), period);
+            }
+        });
+        Guard::new(stake, self.handle.clone())
+    }
+
+    fn give_up(
+        &self,
+        shared: &Shared,
+        verdict: Verdict,
+        tally: Tally,
+        claims: u32,
+        waited: Duration,
+    ) -> AcquireError {
+        let mut refusal = shared.refusal(&self.resource, tally);
+        refusal.claims = claims;
+        refusal.waited = waited;
+        match verdict {
+            Verdict::Contended => AcquireError::Contended(refusal),
+            Verdict::NoQuorum => AcquireError::NoQuorum(refusal),
+            Verdict::TooLate | Verdict::Won => AcquireError::TooLate(refusal),
+        }
+    }
+}
+
+/// How long to pause before the next claim: the back-off, or less if the masters said when they will be free.
+fn pause(shared: &Shared, tally: &Tally, claims: u32) -> Duration {
+    let dice = shared.entropy.dice();
+    let backoff = shared.policy.backoff(claims - 1, dice);
+    let jitter = Duration::from_micros(1_000 + dice % 10_000);
+    tally.free_in().map_or(backoff, |free| backoff.min(free + jitter))
+}
+
+/// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the
+/// last quarter of the first period, so that not all of them are.
+fn first_renewal(now: Moment, period: Duration, dice: u64) -> Moment {
+    let slot = u64::try_from(period.as_nanos() / 16).unwrap_or(u64::MAX).max(1);
+    let latest = now.plus(period).as_nanos();
+    Moment::from_nanos((latest - latest % slot).saturating_sub(slot * (dice % 4)))
+}

@@ -1,0 +1,112 @@
+//! What all locks of one client have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::clock::Clock;
+use super::entropy::Entropy;
+use super::error::{Refusal, refusal};
+use super::holder::{HolderId, Label};
+use super::keeper::Keeper;
+use crate::protocol::policy::Policy;
+use crate::protocol::quorum::{MasterId, Quorum};
+use crate::protocol::votes::Tally;
+use crate::transport::{LinkWatcher, Transport};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) masters: Arc<[String]>,
+    pub(crate) quorum: Quorum,
+    pub(crate) policy: Policy,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) label: Label,
+    pub(crate) keeper: Keeper,
+    closed: AtomicBool,
+    pub(crate) closing: Notify,
+    /// Commands handed over and not answered yet.
+    under_way: AtomicUsize,
+    all_answered: Notify,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        transport: Box<dyn Transport>,
+        quorum: Quorum,
+        policy: Policy,
+        clock: Clock,
+        entropy: Entropy,
+        label: Label,
+    ) -> Self {
+        Self {
+            masters: transport.masters().into(),
+            transport,
+            quorum,
+            policy,
+            clock,
+            entropy,
+            label,
+            keeper: Keeper::default(),
+            closed: AtomicBool::new(false),
+            closing: Notify::new(),
+            under_way: AtomicUsize::new(0),
+            all_answered: Notify::new(),
+        }
+    }
+
+    pub(crate) fn new_holder(&self, label: Option<&Label>) -> HolderId {
+        HolderId::new(label.unwrap_or(&self.label), self.entropy.uuid())
+    }
+
+    pub(crate) fn refusal(&self, resource: &Bytes, tally: Tally) -> Refusal {
+        refusal(resource, &self.masters, tally)
+    }
+
+    pub(crate) fn name(&self, master: MasterId) -> String {
+        self.masters.get(master.index()).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn refuse_new_work(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.closing.notify_waiters();
+    }
+
+    pub(crate) fn on_sent(&self) {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn on_answered(&self) {
+        if self.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.all_answered.notify_waiters();
+        }
+    }
+
+    /// Waits until every command is answered, at most for `limit`.
+    pub(crate) async fn answers(&self, limit: Duration) {
+        let limit = Instant::now() + limit;
+        loop {
+            let answered = self.all_answered.notified();
+            if self.under_way.load(Ordering::Acquire) == 0 || timeout_at(limit, answered).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl LinkWatcher for Shared {
+    fn on_link(&self, master: MasterId, restarted: bool) {
+        for stake in self.keeper.everyone() {
+            stake.step(|attempt, now| attempt.on_link(master, restarted, now));
+        }
+    }
+}

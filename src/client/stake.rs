@@ -1,0 +1,202 @@
+//! One attempt, shared by its guard, the keeper, and the answers on their way.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::error::{Lost, Why};
+use super::holder::HolderId;
+use super::shared::Shared;
+use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::fanout::Dispatch;
+use crate::protocol::request::printable;
+use crate::protocol::time::Moment;
+use crate::protocol::votes::Reply;
+use crate::transport::{Ask, Asker};
+
+/// The deadline of a lease that is over, or never was.
+const NOT_VALID: u64 = 0;
+
+pub(crate) struct Stake {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resource: Bytes,
+    pub(crate) holder: HolderId,
+    state: Mutex<State>,
+    /// The deadline in nanoseconds. Whoever finds it passed sets it to [`NOT_VALID`], and then nobody can move it
+    /// again: a lock once seen as lost stays lost (hazard H26).
+    valid_until: AtomicU64,
+    pub(crate) changed: Notify,
+    pub(crate) number: u64,
+}
+
+struct State {
+    attempt: Attempt,
+    published: u64,
+    /// Whether the keeper looks after it; before that, the claim's own future does.
+    kept: bool,
+    due: Option<Moment>,
+}
+
+impl Stake {
+    pub(crate) fn new(shared: &Arc<Shared>, resource: Bytes, holder: HolderId, attempt: Attempt) -> Arc<Self> {
+        Arc::new(Self {
+            shared: shared.clone(),
+            resource,
+            holder,
+            state: Mutex::new(State { attempt, published: NOT_VALID, kept: false, due: None }),
+            valid_until: AtomicU64::new(NOT_VALID),
+            changed: Notify::new(),
+            number: shared.keeper.next_number(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Feeds the machine one input, and does at once all it asks for.
+    pub(crate) fn step<R>(self: &Arc<Self>, input: impl FnOnce(&mut Attempt, Moment) -> R) -> R {
+        let mut state = self.state();
+        let now = self.shared.clock.now();
+        let result = input(&mut state.attempt, now);
+        self.follow(state, now);
+        result
+    }
+
+    /// Hands the attempt to the keeper, after a last input.
+    pub(crate) fn keep(self: &Arc<Self>, input: impl FnOnce(&mut Attempt, Moment)) {
+        let mut state = self.state();
+        let now = self.shared.clock.now();
+        input(&mut state.attempt, now);
+        state.kept = true;
+        self.follow(state, now);
+    }
+
+    /// The keeper's turn: its entry is used up.
+    pub(crate) fn on_due(self: &Arc<Self>) {
+        let mut state = self.state();
+        let now = self.shared.clock.now();
+        state.due = None;
+        state.attempt.on_time(now);
+        self.follow(state, now);
+    }
+
+    /// Looks without touching.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Attempt, Moment) -> R) -> R {
+        let state = self.state();
+        look(&state.attempt, self.shared.clock.now())
+    }
+
+    fn follow(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Moment) {
+        self.send(&mut state.attempt, now);
+        self.publish(&mut state);
+        let news = state.attempt.take_news();
+        if state.kept {
+            let next = state.attempt.next_time();
+            if next != state.due {
+                self.shared.keeper.reschedule(self, state.due, next);
+                state.due = next;
+            }
+        }
+        if news != News::default() {
+            super::events::report(self, &state.attempt, news, now);
+            drop(state);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Commands go out under the lock, so that those of one attempt reach a master in the order they were decided.
+    fn send(self: &Arc<Self>, attempt: &mut Attempt, now: Moment) {
+        while let Some(dispatch) = attempt.next_dispatch() {
+            self.shared.on_sent();
+            if let Err(refused) = self.shared.transport.send(Ask::new(dispatch, self.clone())) {
+                let (dispatch, reply) = refused.into_reply();
+                self.shared.on_answered();
+                attempt.on_reply(&dispatch, reply, now);
+            }
+        }
+    }
+
+    fn publish(&self, state: &mut State) {
+        let until = state.attempt.deadline().map_or(NOT_VALID, Moment::as_nanos);
+        if until == state.published {
+            return;
+        }
+        let (old, new) = (state.published, until);
+        let exchanged = self.valid_until.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
+        state.published = new;
+        if exchanged.is_err() && new != NOT_VALID {
+            state.attempt.lapse();
+            state.published = NOT_VALID;
+        }
+    }
+
+    /// Until when the lease is valid; `None` for ever after it was not.
+    pub(crate) fn valid_until(&self) -> Option<Moment> {
+        let until = self.valid_until.load(Ordering::Acquire);
+        if until == NOT_VALID {
+            return None;
+        }
+        if self.shared.clock.now() < Moment::from_nanos(until) {
+            return Some(Moment::from_nanos(until));
+        }
+        match self.valid_until.compare_exchange(until, NOT_VALID, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => None,
+            // The deadline was moved in the very same moment: look once more.
+            Err(NOT_VALID) => None,
+            Err(_) => self.valid_until(),
+        }
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        self.valid_until().map_or(Duration::ZERO, |until| until.since(self.shared.clock.now()))
+    }
+
+    /// Why the lease is over; `None` while it is valid.
+    pub(crate) fn lost(self: &Arc<Self>) -> Option<Lost> {
+        if self.valid_until().is_some() {
+            return None;
+        }
+        let why = match self.step(|attempt, now| {
+            attempt.on_time(now);
+            attempt.stage()
+        }) {
+            Stage::Lost(loss) => loss.into(),
+            Stage::Released => Why::Released,
+            Stage::Claiming | Stage::Failed | Stage::Held => Why::Expired,
+        };
+        Some(Lost { resource: printable(&self.resource), why })
+    }
+}
+
+impl Asker for Stake {
+    fn resource(&self) -> &Bytes {
+        &self.resource
+    }
+
+    fn holder(&self) -> &Bytes {
+        self.holder.bytes()
+    }
+
+    fn wants(&self, dispatch: &Dispatch) -> bool {
+        self.look(|attempt, now| attempt.wants(dispatch, now))
+    }
+
+    fn answered(self: Arc<Self>, dispatch: &Dispatch, reply: Reply) {
+        self.step(|attempt, now| attempt.on_reply(dispatch, reply, now));
+        self.shared.on_answered();
+    }
+}
+
+impl fmt::Debug for Stake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stake")
+            .field("resource", &printable(&self.resource))
+            .field("holder", &self.holder)
+            .finish_non_exhaustive()
+    }
+}

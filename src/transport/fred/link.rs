@@ -1,0 +1,299 @@
+//! One connection: the task that owns the fred client sends what the outbox holds, in order, and hands answers back.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ::fred::bytes_utils::Str;
+use ::fred::clients::Client;
+use ::fred::error::Error;
+use ::fred::interfaces::{KeysInterface, LuaInterface};
+use ::fred::types::{Expiration, Key, SetOptions, Value};
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_util::sync::ReusableBoxFuture;
+
+use super::classify;
+use super::connect::ConnectionTask;
+use super::outbox::Outbox;
+use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::votes::{Fault, Vote};
+use crate::transport::{Ask, script};
+
+/// How many calls may be under way on a far master, so that none waits a round trip for nothing.
+const MOST_IN_FLIGHT: usize = 32;
+/// One more call may be under way for each of these in the round trip. On loopback that makes one: what arrives
+/// meanwhile travels together.
+const PER_CALL: Duration = Duration::from_micros(500);
+/// Timeouts in a row, each of a call sent after the one before had timed out, that end a connection.
+const STRIKES: u32 = 3;
+
+/// How the act script is called.
+#[derive(Clone, Debug)]
+pub(super) enum Script {
+    Loaded(Str),
+    /// The master does not let us load scripts.
+    Text,
+}
+
+/// Why a connection has to end.
+#[derive(Debug)]
+pub(super) enum End {
+    Closed(String),
+    Unresponsive,
+    NoMaster(String),
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed(why) => write!(f, "{why}"),
+            Self::Unresponsive => write!(f, "{STRIKES} answers in a row did not come in time"),
+            Self::NoMaster(words) => write!(f, "{words}"),
+        }
+    }
+}
+
+/// One call under way. Kept with its buffers for the next one.
+struct Call {
+    reply: ReusableBoxFuture<'static, Result<Value, Error>>,
+    asks: Vec<Ask>,
+    plain: bool,
+    sent: Instant,
+}
+
+/// The connection while it lasts.
+pub(super) struct Wire {
+    client: Client,
+    /// Goes before `calls` when dropped: nothing they hold may be sent any more.
+    task: ConnectionTask,
+    link: Link,
+    script: Script,
+    outbox: Arc<Outbox>,
+    calls: VecDeque<Call>,
+    spare: Vec<Call>,
+    unwanted: Vec<Ask>,
+    /// Asks whose script the master had forgotten; they go first, once nothing is under way.
+    again: Vec<Ask>,
+    round_trip: Duration,
+    strikes: u32,
+    last_strike: Instant,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wire").field("link", &self.link).finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    pub(super) fn new(
+        client: Client,
+        task: ConnectionTask,
+        link: Link,
+        script: Script,
+        outbox: Arc<Outbox>,
+        round_trip: Duration,
+    ) -> Self {
+        Self {
+            client,
+            task,
+            link,
+            script,
+            outbox,
+            calls: VecDeque::new(),
+            spare: Vec::new(),
+            unwanted: Vec::new(),
+            again: Vec::new(),
+            round_trip,
+            strikes: 0,
+            last_strike: Instant::now(),
+        }
+    }
+
+    /// Sends and answers until the connection ends.
+    pub(super) async fn drive(&mut self) -> End {
+        poll_fn(|cx| self.poll_drive(cx)).await
+    }
+
+    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            if let Poll::Ready(end) = self.poll_answers(cx) {
+                return Poll::Ready(end);
+            }
+            if let Poll::Ready(why) = self.task.poll_ended(cx) {
+                return Poll::Ready(End::Closed(why));
+            }
+            if !self.may_send() {
+                return Poll::Pending;
+            }
+            if self.again.is_empty() && self.outbox.poll_filled(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.send_next();
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        if !self.again.is_empty() {
+            return self.calls.is_empty();
+        }
+        let far = self.round_trip.as_nanos() / PER_CALL.as_nanos();
+        self.calls.len() < usize::try_from(far).unwrap_or(MOST_IN_FLIGHT).clamp(1, MOST_IN_FLIGHT)
+    }
+
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let mut nth = 0;
+        while let Some(call) = self.calls.get_mut(nth) {
+            let Poll::Ready(reply) = call.reply.poll(cx) else {
+                nth += 1;
+                continue;
+            };
+            if let Some(call) = self.calls.remove(nth)
+                && let Some(end) = self.finish(call, reply)
+            {
+                return Poll::Ready(end);
+            }
+        }
+        Poll::Pending
+    }
+
+    fn send_next(&mut self) {
+        let mut call = self.spare.pop().unwrap_or_else(|| Call {
+            reply: ReusableBoxFuture::new(std::future::pending()),
+            asks: Vec::new(),
+            plain: false,
+            sent: Instant::now(),
+        });
+        let by_text = !self.again.is_empty();
+        if by_text {
+            let most = script::MOST_KEYS.min(self.again.len());
+            for ask in self.again.drain(..most) {
+                if ask.is_wanted() { call.asks.push(ask) } else { self.unwanted.push(ask) }
+            }
+        } else {
+            self.outbox.take(script::MOST_KEYS, &mut call.asks, &mut self.unwanted);
+        }
+        for ask in self.unwanted.drain(..) {
+            ask.withdraw(Fault::Withdrawn);
+        }
+        if call.asks.is_empty() {
+            self.spare.push(call);
+            return;
+        }
+        let plain = matches!(call.asks.as_slice(), [ask] if ask.dispatch().act == Act::Claim);
+        let script = if by_text { Script::Text } else { self.script.clone() };
+        let request = if plain { Request::claim(&call.asks[0]) } else { Request::batch(&call.asks, script) };
+        call.plain = plain;
+        call.sent = Instant::now();
+        call.reply.set(request.send(self.client.clone()));
+        self.calls.push_back(call);
+    }
+
+    fn finish(&mut self, mut call: Call, reply: Result<Value, Error>) -> Option<End> {
+        if classify::is_noscript(&reply) && !call.plain {
+            self.again.append(&mut call.asks);
+            self.spare.push(call);
+            return None;
+        }
+        let end = self.note(&call, &reply);
+        if call.plain {
+            let vote = classify::plain_claim(reply);
+            call.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), self.link));
+        } else {
+            match classify::batch(reply, call.asks.len()) {
+                Ok(said) => {
+                    for (ask, said) in call.asks.drain(..).zip(&said) {
+                        let vote = classify::one(ask.dispatch().act, said);
+                        ask.answer(vote, self.link);
+                    }
+                }
+                Err(vote) => call.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), self.link)),
+            }
+        }
+        self.spare.push(call);
+        end
+    }
+
+    /// What the reply tells of the connection.
+    fn note(&mut self, call: &Call, reply: &Result<Value, Error>) -> Option<End> {
+        if classify::is_timeout(reply) {
+            if call.sent >= self.last_strike {
+                self.strikes += 1;
+                self.last_strike = Instant::now();
+            }
+            return (self.strikes >= STRIKES).then_some(End::Unresponsive);
+        }
+        self.strikes = 0;
+        if reply.is_ok() {
+            let round_trip = call.sent.elapsed();
+            // The least of late; it creeps up, so that a route that became longer is noticed.
+            self.round_trip = round_trip.min(self.round_trip + self.round_trip / 64 + Duration::from_micros(1));
+        }
+        match reply {
+            Err(error) if script::closes_link(error.details()) => {
+                Some(End::NoMaster(error.details().trim_end().to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Answers everything that is under way: nobody knows what became of it.
+    fn give_up(&mut self) {
+        let fault = Fault::Broken("closed before the answer".into());
+        let under_way = self.calls.drain(..).flat_map(|call| call.asks);
+        for ask in under_way {
+            ask.answer(Vote::Unknown(fault.clone()), self.link);
+        }
+        for ask in self.again.drain(..) {
+            ask.withdraw(fault.clone());
+        }
+    }
+}
+
+/// The client is aborted, so that nothing it still holds is ever sent.
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.give_up();
+    }
+}
+
+/// One call with its arguments, as fred wants them.
+enum Request {
+    Claim { key: Bytes, holder: Bytes, ttl: i64 },
+    Batch { script: Script, keys: Vec<Key>, args: Vec<Value> },
+}
+
+impl Request {
+    fn claim(ask: &Ask) -> Self {
+        let ttl = ask.dispatch().ttl.as_millis().into();
+        Self::Claim { key: ask.resource(), holder: ask.holder(), ttl }
+    }
+
+    fn batch(asks: &[Ask], script: Script) -> Self {
+        let mut keys = Vec::with_capacity(asks.len());
+        let mut args = Vec::with_capacity(3 * asks.len());
+        for ask in asks {
+            let Dispatch { act, ttl, .. } = ask.dispatch();
+            keys.push(Key::from(ask.resource()));
+            args.push(Value::from_static_str(script::letter(*act)));
+            args.push(Value::Bytes(ask.holder()));
+            args.push(Value::Integer(ttl.as_millis().into()));
+        }
+        Self::Batch { script, keys, args }
+    }
+
+    async fn send(self, client: Client) -> Result<Value, Error> {
+        match self {
+            Self::Claim { key, holder, ttl } => {
+                let expiry = Some(Expiration::PX(ttl));
+                client.set(key, Value::Bytes(holder), expiry, Some(SetOptions::NX), false).await
+            }
+            Self::Batch { script: Script::Loaded(sha), keys, args } => client.evalsha(sha, keys, args).await,
+            Self::Batch { script: Script::Text, keys, args } => client.eval(script::ACT, keys, args).await,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Acts as Lua arguments, and what the script says as votes.
+
+use std::time::Duration;
+
+use crate::protocol::fanout::Act;
+use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
+
+/// The most keys one call of the script may touch, so that no master is held for long.
+pub(crate) const MOST_KEYS: usize = 64;
+
+/// The script that does many acts in one call.
+pub(crate) const ACT: &str = include_str!("lua/act.lua");
+
+/// One letter an act, as `act.lua` reads it.
+pub(crate) const fn letter(act: Act) -> &'static str {
+    match act {
+        Act::Claim => "c",
+        Act::Watch => "w",
+        Act::Renew => "x",
+        Act::Heal => "h",
+        Act::Release => "d",
+    }
+}
+
+/// What the script said about one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said<'a> {
+    Number(i64),
+    Text(&'a [u8]),
+    Nonsense,
+}
+
+pub(crate) fn vote(said: Said<'_>) -> Vote {
+    match said {
+        Said::Number(1) => Vote::Granted,
+        Said::Number(0) => Vote::Absent,
+        Said::Number(2) => Vote::Held(Incumbent::default()),
+        Said::Text([b'=', told @ ..]) => incumbent(told).map_or_else(|| nonsense(&said), Vote::Held),
+        Said::Text([b'!', words @ ..]) => refusal(&String::from_utf8_lossy(words)),
+        _ => nonsense(&said),
+    }
+}
+
+/// `<pttl> <holder>`; an empty holder is a key of another type.
+fn incumbent(told: &[u8]) -> Option<Incumbent> {
+    let space = told.iter().position(|byte| *byte == b' ')?;
+    let (pttl, holder) = (&told[..space], &told[space + 1..]);
+    let remaining = match std::str::from_utf8(pttl).ok()?.parse::<i64>().ok()? {
+        -1 => Remaining::Forever,
+        pttl => Remaining::For(Duration::from_millis(u64::try_from(pttl).unwrap_or(0))),
+    };
+    Some(Incumbent { holder: (!holder.is_empty()).then(|| holder.into()), remaining })
+}
+
+/// First words of errors that mean: nothing of this command was applied (fred.md section 8).
+const DEFINITE_REFUSALS: [&str; 16] = [
+    "NOAUTH",
+    "WRONGPASS",
+    "READONLY",
+    "LOADING",
+    "OOM",
+    "NOSCRIPT",
+    "BUSY",
+    "MISCONF",
+    "WRONGTYPE",
+    "MOVED",
+    "ASK",
+    "CLUSTERDOWN",
+    "NOPERM",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "DENIED",
+];
+
+/// An error of one command. What is not a definite refusal may have been applied (rule 7).
+pub(crate) fn refusal(words: &str) -> Vote {
+    let fault = Fault::Refused(words.trim_end().into());
+    if is_one_of(words, &DEFINITE_REFUSALS) || words.starts_with("ERR unknown command") {
+        Vote::Failed(fault)
+    } else {
+        Vote::Unknown(fault)
+    }
+}
+
+/// An error of a whole batch: only these say that the script did not run at all.
+pub(crate) fn batch_refusal(words: &str) -> Vote {
+    let fault = Fault::Refused(words.trim_end().into());
+    if is_one_of(words, &["NOSCRIPT", "NOAUTH", "NOPERM", "LOADING", "BUSY"])
+        || words.starts_with("ERR unknown command")
+    {
+        Vote::Failed(fault)
+    } else {
+        Vote::Unknown(fault)
+    }
+}
+
+/// Whether the words say that this connection leads to no master any more, or not yet.
+pub(crate) fn closes_link(words: &str) -> bool {
+    is_one_of(words, &["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"])
+}
+
+pub(crate) fn is_one_of(words: &str, first_words: &[&str]) -> bool {
+    words.split_whitespace().next().is_some_and(|first| first_words.contains(&first))
+}
+
+fn nonsense(said: &Said<'_>) -> Vote {
+    let what = match said {
+        Said::Number(number) => number.to_string(),
+        Said::Text(text) => crate::protocol::request::printable(text),
+        Said::Nonsense => "neither number nor text".to_owned(),
+    };
+    Vote::Unknown(Fault::Unintelligible(what.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_a_grant() {
+        assert_eq!(vote(Said::Number(1)), Vote::Granted);
+        for number in [-2, -1, 0, 2, 3, i64::MAX] {
+            assert_ne!(vote(Said::Number(number)), Vote::Granted);
+        }
+        for text in ["", "1", "OK", "=", "=x", "=-1", "=5 ", "=5 web/1", "!", "!OOM x", "!ERR x", "\u{fffd}"] {
+            assert_ne!(vote(Said::Text(text.as_bytes())), Vote::Granted, "{text}"); // case B73
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_who_and_how_long() {
+        let told = |text: &str| vote(Said::Text(text.as_bytes()));
+        let held = |holder: Option<&str>, remaining| {
+            Vote::Held(Incumbent { holder: holder.map(|holder| holder.as_bytes().into()), remaining })
+        };
+        let for_millis = |millis| Remaining::For(Duration::from_millis(millis));
+        assert_eq!(told("=1500 web-3:1842/x y"), held(Some("web-3:1842/x y"), for_millis(1500)));
+        assert_eq!(told("=-1 lock"), held(Some("lock"), Remaining::Forever));
+        assert_eq!(told("=-2 "), held(None, for_millis(0)));
+        assert!(matches!(told("=soon lock"), Vote::Unknown(Fault::Unintelligible(_))));
+    }
+
+    #[test]
+    fn what_is_not_surely_refused_may_have_been_applied() {
+        assert!(matches!(refusal("OOM command not allowed"), Vote::Failed(_)));
+        assert!(matches!(refusal("READONLY You can't write"), Vote::Failed(_)));
+        assert!(matches!(refusal("ERR unknown command 'SET'"), Vote::Failed(_)));
+        for words in ["", "ERR", "ERR Error running script", "OOMPH", "EXECABORT", "soon LOADING"] {
+            assert!(matches!(refusal(words), Vote::Unknown(_)), "{words}");
+        }
+        assert!(matches!(batch_refusal("OOM command not allowed"), Vote::Unknown(_)));
+        assert!(matches!(batch_refusal("BUSY Redis is busy"), Vote::Failed(_)));
+    }
+}
