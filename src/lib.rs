@@ -1,1 +1,4 @@
 //! quorlock
+
+#[cfg(feature = "testbed")]
+pub mod testbed;
