@@ -177,23 +177,6 @@ fn a_frozen_master_is_silent_and_answers_after_the_thaw() {
 }
 
 #[test]
-fn the_port_of_a_killed_master_is_given_to_nobody() {
-    bounded(|| {
-        let master = one();
-        master.kill().unwrap();
-        // Far more dials of the dead port than chance would need, had the near end of a dial been free to be that port.
-        for _ in 0..40_000 {
-            assert!(
-                std::net::TcpStream::connect(master.address()).is_err(),
-                "somebody answered, or we ourselves did"
-            );
-        }
-        master.restart(Data::Empty).unwrap();
-        assert_eq!(master.condition(), Condition::Up);
-    });
-}
-
-#[test]
 fn a_server_that_cannot_start_is_an_error_with_its_last_words() {
     bounded(|| {
         let binary = ServerBinary::find().unwrap();

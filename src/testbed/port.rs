@@ -12,9 +12,8 @@ const STANDING: std::ops::Range<u16> = 17_101..32_000;
 /// A port on 127.0.0.1, and the socket that keeps it ours.
 ///
 /// The socket is bound but never listens. While it exists the kernel neither hands the port to somebody who asks
-/// for any port nor uses it as the near end of an outgoing connection; without it a client that dials a dead
-/// master again and again would in the end be connected to itself. The server may bind it nevertheless, because
-/// both sockets allow reuse and ours does not listen.
+/// for any port, such as the master of another test, nor uses it as the near end of an outgoing connection. The
+/// server may bind it nevertheless, because both sockets allow reuse and ours does not listen.
 #[derive(Debug)]
 pub(super) struct Port {
     number: u16,

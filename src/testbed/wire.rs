@@ -26,7 +26,7 @@ pub enum Reply {
     /// No value.
     Nil,
     /// Several replies.
-    Array(Vec<Reply>),
+    Array(Vec<Self>),
 }
 
 impl Reply {
