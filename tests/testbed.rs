@@ -1,5 +1,7 @@
 //! The test bed itself, on real servers: what it says of a master is compared with what the system says.
 
+#![allow(clippy::unwrap_used, reason = "a test's own helpers are no less tests")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
