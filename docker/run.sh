@@ -121,15 +121,22 @@ count() {
         grep -o "[0-9][0-9]*$1" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-tally() {
-    libtest=$(grep 'test result:' "$log" || true)
-    nextest=$(grep 'Summary \[\|Summary.*\[.*tests\{0,1\} run:' "$log" || true)
-    ran=$(count ' tests\{0,1\} run:' "$nextest")
-    fine=$(count ' passed' "$nextest")
-    passed=$((passed + fine + $(count ' passed' "$libtest")))
-    # What ran and did not pass, whatever nextest calls it: failed, timed out, could not be run.
-    failed=$((failed + ran - fine + $(count ' failed' "$libtest")))
-    skipped=$((skipped + $(count ' skipped' "$nextest") + $(count ' ignored' "$libtest")))
+# Adds up what $log says. Each runner by its own words: nextest quotes the other's for each test that failed.
+tally_nextest() {
+    lines=$(grep 'Summary.*\[.*tests\{0,1\} run:' "$log" || true)
+    ran=$(count ' tests\{0,1\} run:' "$lines")
+    fine=$(count ' passed' "$lines")
+    passed=$((passed + fine))
+    # What ran and did not pass, whatever it is called: failed, timed out, could not be run.
+    failed=$((failed + ran - fine))
+    skipped=$((skipped + $(count ' skipped' "$lines")))
+}
+
+tally_libtest() {
+    lines=$(grep 'test result:' "$log" || true)
+    passed=$((passed + $(count ' passed' "$lines")))
+    failed=$((failed + $(count ' failed' "$lines")))
+    skipped=$((skipped + $(count ' ignored' "$lines")))
 }
 
 run_tests() {
@@ -137,14 +144,15 @@ run_tests() {
     if [ -t 1 ]; then export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-always}"; fi
     if cargo nextest --version >/dev/null 2>&1; then
         logged cargo nextest run --all-features --no-fail-fast "$@" || status=$?
+        tally_nextest
     else
         logged cargo test --all-features --no-fail-fast --lib --bins --tests "$@" || status=$?
+        tally_libtest
     fi
-    tally
     # Arguments choose among the tests; the examples in the documentation have no part in that.
     if [ $# -eq 0 ]; then
         logged cargo test --doc --all-features || status=$?
-        tally
+        tally_libtest
     fi
     if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then say "failed before or beside the tests (status $status)"; fi
     if [ "$skipped" -eq 0 ]; then echo "$passed passed, $failed failed"

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use quorlock::testbed::{
     Condition, Data, Fault, LocalMaster, Outcome, Reply, ServerBinary, StandingBed, Testbed, TestbedError,
+    Wire,
 };
 
 /// Far above what any test here takes, so that only a hang meets it.
@@ -47,7 +48,7 @@ fn one() -> LocalMaster {
 }
 
 fn durable() -> LocalMaster {
-    LocalMaster::start(&ServerBinary::find().unwrap(), &["--appendonly".into(), "yes".into()]).unwrap()
+    LocalMaster::start(&ServerBinary::find().unwrap(), &["--appendonly", "yes"]).unwrap()
 }
 
 fn set(master: &LocalMaster, key: &str) -> Reply {
@@ -182,7 +183,7 @@ fn a_frozen_master_is_silent_and_answers_after_the_thaw() {
 fn a_server_that_cannot_start_is_an_error_with_its_last_words() {
     bounded(|| {
         let binary = ServerBinary::find().unwrap();
-        let error = LocalMaster::start(&binary, &["--no-such-option".into(), "1".into()]).unwrap_err();
+        let error = LocalMaster::start(&binary, &["--no-such-option", "1"]).unwrap_err();
         assert!(matches!(error, TestbedError::NotStarted { .. }), "{error:?}");
         assert!(error.to_string().contains("no-such-option"), "{error}");
         let error = LocalMaster::start(&ServerBinary::at("/bin/false"), &[]).unwrap_err();
@@ -255,6 +256,21 @@ fn a_limit_given_at_the_start_comes_back_after_out_of_memory() {
         let _ = bed[0].inject(Fault::OutOfMemory);
         assert!(bed[0].undo(Fault::OutOfMemory).is_installed());
         assert_eq!(bed[0].info().unwrap()["maxmemory"], (64 << 20).to_string());
+    });
+}
+
+#[test]
+fn a_master_with_a_password_is_looked_at_with_it() {
+    bounded(|| {
+        let binary = ServerBinary::find().unwrap();
+        let master =
+            LocalMaster::start(&binary, &["--requirepass", "a secret", "--unixsocket", "m.sock"]).unwrap();
+        assert!(set(&master, "a").is_ok());
+        assert!(master.directory().join("m.sock").exists());
+        let mut stranger = Wire::connect(master.address()).unwrap();
+        assert!(
+            matches!(stranger.command(&["GET", "a"]).unwrap(), Reply::Error(no) if no.starts_with("NOAUTH"))
+        );
     });
 }
 

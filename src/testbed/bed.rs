@@ -50,6 +50,13 @@ impl Testbed {
     }
 }
 
+/// For a bed whose masters differ.
+impl From<Vec<LocalMaster>> for Testbed {
+    fn from(masters: Vec<LocalMaster>) -> Self {
+        Self { masters }
+    }
+}
+
 impl Index<usize> for Testbed {
     type Output = LocalMaster;
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,7 +17,7 @@ use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::port::Port;
 use crate::testbed::process::{Identity, Process};
-use crate::testbed::wire::Wire;
+use crate::testbed::wire::{Reply, Wire};
 
 /// How long a master may take to answer for the first time: some 20 ms on an idle machine, loading aside.
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -50,8 +51,9 @@ impl LocalMaster {
     ///
     /// # Errors
     /// [`TestbedError::NotStarted`] with the last words of its log, or what the operating system refused.
-    pub fn start(binary: &ServerBinary, arguments: &[String]) -> Result<Self, TestbedError> {
-        let master = Self::launch(binary, arguments, Port::any().doing(no_port)?)?;
+    pub fn start(binary: &ServerBinary, arguments: &[&str]) -> Result<Self, TestbedError> {
+        let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
+        let master = Self::launch(binary, &arguments, Port::any().doing(no_port)?)?;
         master.wait_until_up()?;
         Ok(master)
     }
@@ -108,6 +110,11 @@ impl LocalMaster {
     /// `redis://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.port.address())
+    }
+
+    /// The directory that it works in: where `--unixsocket m.sock` puts its socket, say.
+    pub fn directory(&self) -> PathBuf {
+        self.folder.data()
     }
 
     /// Its process, unless it is down.
@@ -212,12 +219,14 @@ impl LocalMaster {
     }
 
     fn is_answering(&self) -> io::Result<bool> {
-        let mut wire = Wire::connect(self.address())?;
+        let mut wire = self.wire()?;
+        // INFO is answered while the data is still being read from disk; PING is not.
+        let pong = wire.command(&["PING"])?;
+        if let Reply::Error(refusal) = pong {
+            return Err(io::Error::other(refusal));
+        }
         let info = wire.command(&["INFO", "server"])?.text().unwrap_or_default();
         let own = self.pid().map(|pid| format!("process_id:{pid}"));
-        if !info.contains("process_id:") {
-            return Err(io::Error::other(info));
-        }
         Ok(own.is_some_and(|own| info.lines().any(|line| line == own)))
     }
 

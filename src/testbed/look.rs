@@ -24,12 +24,19 @@ impl LocalMaster {
         Ok(reply)
     }
 
-    /// A connection of one's own.
+    /// A connection of one's own, with the password given if the master was started with `--requirepass`.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The operating system's, or the master's refusal of the password.
     pub fn wire(&self) -> io::Result<Wire> {
-        Wire::connect(self.address())
+        let mut wire = Wire::connect(self.address())?;
+        if let Some(password) = self.argument("requirepass") {
+            let reply = wire.command(&["AUTH", password])?;
+            if !reply.is_ok() {
+                return Err(unexpected(&reply));
+            }
+        }
+        Ok(wire)
     }
 
     /// The value at `key`.
