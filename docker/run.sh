@@ -3,6 +3,7 @@
 #   sh docker/run.sh demo|test|bench|shell [--local|--docker] [arguments]
 set -eu
 
+here=$PWD
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 cached="$CARGO_TARGET_DIR/quorlock-server/valkey-server"
@@ -35,7 +36,8 @@ is_program() { [ -f "$1" ] && [ -x "$1" ]; }
 
 find_server() {
     if [ -n "${QUORLOCK_SERVER:-}" ]; then
-        named=$(command -v "$QUORLOCK_SERVER" || true)
+        named=$(cd "$here" && command -v "$QUORLOCK_SERVER" || true)
+        case $named in /*) ;; *) named=$here/$named ;; esac
         is_program "$named" || die "QUORLOCK_SERVER=$QUORLOCK_SERVER: not an executable file"
         server=$named
         return
@@ -154,7 +156,10 @@ run_tests() {
         logged cargo test --doc --all-features || status=$?
         tally_libtest
     fi
-    if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then say "failed before or beside the tests (status $status)"; fi
+    if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
+        say "failed before the tests or beside them (status $status): counted as one"
+        failed=1
+    fi
     if [ "$skipped" -eq 0 ]; then echo "$passed passed, $failed failed"
     else echo "$passed passed, $failed failed, $skipped skipped"; fi
     return "$status"

@@ -426,7 +426,8 @@ fn a_half_dead_bed_is_taken_down() {
         place.up(3);
         let pids = place.pids();
         // Behind the bed's back.
-        assert!(Command::new("kill").args(["-9", &pids[0].unwrap().to_string()]).status().unwrap().success());
+        let kill = format!("kill -9 {}", pids[0].unwrap());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         eventually("m1 is seen down", || place.pids()[0].is_none());
         let _ = place.bed.fault(1, Fault::Freeze).unwrap();
         let down = place.bed.down().unwrap();
