@@ -36,7 +36,7 @@ is_program() { [ -f "$1" ] && [ -x "$1" ]; }
 
 find_server() {
     if [ -n "${QUORLOCK_SERVER:-}" ]; then
-        named=$(cd "$here" && command -v "$QUORLOCK_SERVER" || true)
+        named=$(cd "$here"; command -v "$QUORLOCK_SERVER" || true)
         case $named in /*) ;; *) named=$here/$named ;; esac
         is_program "$named" || die "QUORLOCK_SERVER=$QUORLOCK_SERVER: not an executable file"
         server=$named
