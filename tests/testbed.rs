@@ -55,7 +55,14 @@ fn set(master: &LocalMaster, key: &str) -> Reply {
     master.command(&["SET", key, "1"]).unwrap()
 }
 
-/// The state letter and the command of a process, as the system has it.
+/// A connection that soon gives up.
+fn impatient(master: &LocalMaster) -> Wire {
+    let wire = master.wire().unwrap();
+    wire.set_patience(Duration::from_millis(100)).unwrap();
+    wire
+}
+
+/// The state letter of a process, as the system has it.
 fn seen(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
@@ -166,7 +173,11 @@ fn a_frozen_master_is_silent_and_answers_after_the_thaw() {
         master.freeze().unwrap();
         assert_eq!((master.condition(), seen(pid)), (Condition::Frozen, Some('T')));
         assert_eq!(master.command(&["PING"]).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        let mut silent = impatient(&master);
+        assert_eq!(silent.command(&["SET", "late", "1"]).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        silent.set_patience(BOUND).unwrap();
         master.thaw().unwrap();
+        assert!(silent.reply().unwrap().is_ok(), "what was sent to a frozen master is done after the thaw");
         assert_eq!(master.condition(), Condition::Up);
         assert_eq!(
             master.command(&["PING"]).unwrap(),
@@ -211,8 +222,11 @@ fn each_fault_is_installed_and_undone() {
         let pause = Fault::PauseWrites(Duration::from_secs(300));
         assert_eq!(master.inject(pause), installed);
         assert_eq!(master.get("a").unwrap(), None, "reads go on");
-        assert_eq!(master.command(&["SET", "a", "1"]).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        let mut paused = impatient(&master);
+        assert_eq!(paused.command(&["SET", "a", "1"]).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        paused.set_patience(BOUND).unwrap();
         assert_eq!(master.undo(pause), installed);
+        assert!(paused.reply().unwrap().is_ok());
         assert!(set(&master, "b").is_ok());
 
         assert_eq!(master.inject(Fault::Freeze), installed);

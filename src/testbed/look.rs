@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::PoisonError;
 
+use crate::testbed::condition::Condition;
 use crate::testbed::local::LocalMaster;
 use crate::testbed::wire::{Reply, Wire};
 
@@ -12,7 +13,12 @@ impl LocalMaster {
     ///
     /// # Errors
     /// The connection's. The command may have been applied, unless the master is down; it is never sent twice.
+    /// A frozen master is not asked, since it would do it once it is thawed: that is
+    /// [`TimedOut`](io::ErrorKind::TimedOut) at once.
     pub fn command<A: AsRef<[u8]>>(&self, command: &[A]) -> io::Result<Reply> {
+        if self.condition() == Condition::Frozen {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the master is frozen"));
+        }
         let mut kept = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
         // A connection from before a restart is noticed here and not by a failing command.
         let mut wire = match kept.take().filter(Wire::is_fresh) {

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a reply may take. Long for loopback, short for a test whose master is frozen.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a reply may take, unless said otherwise. Far above what loopback needs on a machine that is not quiet.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How deep replies may nest.
 const DEPTH: u8 = 8;
@@ -53,7 +53,7 @@ impl Reply {
     }
 }
 
-/// One connection to a master. Connecting, sending and each read are bounded by one second.
+/// One connection to a master. Connecting, sending and each read are bounded, by ten seconds at first.
 #[derive(Debug)]
 pub struct Wire {
     stream: BufReader<TcpStream>,
@@ -67,9 +67,18 @@ impl Wire {
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream: BufReader::new(stream) })
+        let wire = Self { stream: BufReader::new(stream) };
+        wire.set_patience(PATIENCE)?;
+        Ok(wire)
+    }
+
+    /// Bounds sending and each read by another time, which may not be zero.
+    ///
+    /// # Errors
+    /// If it is zero.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(patience))?;
+        self.stream.get_ref().set_write_timeout(Some(patience))
     }
 
     /// Sends one command and waits for its reply. An error that the master answers is a [`Reply::Error`].
