@@ -423,6 +423,17 @@ fn down_with_nothing_up_says_so_and_is_no_error() {
 }
 
 #[test]
+fn a_second_bed_leaves_the_ports_of_killed_masters_alone() {
+    bounded(|| {
+        let (first, second) = (Place::new(), Place::new());
+        let url = first.up(1).remove(0);
+        assert!(first.bed.fault(1, Fault::Kill).unwrap().is_installed());
+        assert!(second.up(1).iter().all(|other| *other != url));
+        assert!(first.bed.undo(1, Fault::Kill).unwrap().is_installed());
+    });
+}
+
+#[test]
 fn an_up_that_fails_leaves_nothing_behind() {
     bounded(|| {
         let place = Place::new();

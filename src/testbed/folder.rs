@@ -23,10 +23,9 @@ impl Folder {
     /// A new directory in the temporary one, for this user only. The port makes the name unique among the
     /// masters that run, the number after it among those that left theirs behind.
     pub(super) fn create(port: u16) -> io::Result<Self> {
-        let parent = std::path::absolute(std::env::temp_dir())?;
         let mut number = 0;
         loop {
-            let path = parent.join(format!("{NAME}{port}-{number}"));
+            let path = std::path::absolute(Self::named(port, number))?;
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let folder = Self { path };
@@ -37,6 +36,11 @@ impl Folder {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether a master of this port, running or killed, has a directory.
+    pub(super) fn is_there_for(port: u16) -> bool {
+        Self::named(port, 0).symlink_metadata().is_ok()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -84,6 +88,10 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    fn named(port: u16, number: u32) -> PathBuf {
+        std::env::temp_dir().join(format!("{NAME}{port}-{number}"))
     }
 
     fn log_path(&self) -> PathBuf {

@@ -26,10 +26,11 @@ impl Port {
         Self::keep(0)
     }
 
-    /// The first free port of the range for beds that outlive their command.
-    pub(super) fn standing() -> io::Result<Self> {
+    /// The first free port of the range for beds that outlive their command, `spoken_for` left out: those of masters
+    /// that are down now and mean to come back.
+    pub(super) fn standing(spoken_for: impl Fn(u16) -> bool) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-        for number in STANDING {
+        for number in STANDING.filter(|number| !spoken_for(*number)) {
             match Self::keep(number) {
                 Ok(port) => return Ok(port),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,

@@ -8,6 +8,7 @@ use crate::testbed::bed::TestbedBuilder;
 use crate::testbed::condition::Condition;
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::fault::{Fault, Outcome};
+use crate::testbed::folder::Folder;
 use crate::testbed::local::LocalMaster;
 use crate::testbed::port::Port;
 use crate::testbed::record::RecordFile;
@@ -153,7 +154,7 @@ impl StandingBed {
     }
 
     fn start(&self, bed: TestbedBuilder) -> Result<Vec<String>, TestbedError> {
-        let mut masters = bed.start_on(Port::standing)?.into_masters();
+        let mut masters = bed.start_on(|| Port::standing(Folder::is_there_for))?.into_masters();
         self.file.write(&masters)?;
         masters.iter_mut().try_for_each(LocalMaster::let_go)?;
         Ok(masters.iter().map(LocalMaster::url).collect())
