@@ -251,10 +251,10 @@ fn each_fault_is_installed_and_undone() {
 fn a_held_fault_is_undone_when_it_is_dropped() {
     bounded(|| {
         let master = one();
-        let held = master.hold(Fault::Freeze);
+        let held = master.injected(Fault::Freeze);
         assert!(held.outcome().is_installed());
         assert_eq!(master.condition(), Condition::Frozen);
-        let second = master.hold(Fault::Freeze);
+        let second = master.injected(Fault::Freeze);
         assert!(!second.outcome().is_installed());
         drop(second);
         assert_eq!(master.condition(), Condition::Frozen, "a skipped fault is not there to be undone");

@@ -153,20 +153,20 @@ impl fmt::Display for Outcome {
 /// A fault in place for as long as this lives.
 #[derive(Debug)]
 #[must_use = "the fault is undone when this is dropped"]
-pub struct Held<'a> {
+pub struct Injected<'a> {
     master: &'a LocalMaster,
     fault: Fault,
     outcome: Outcome,
 }
 
-impl Held<'_> {
+impl Injected<'_> {
     /// What became of it.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Injected<'_> {
     fn drop(&mut self) {
         if !matches!(self.outcome, Outcome::Skipped { .. }) {
             let _ = self.master.undo(self.fault);
@@ -209,8 +209,8 @@ impl LocalMaster {
     }
 
     /// Puts a fault in place until the returned value is dropped.
-    pub fn hold(&self, fault: Fault) -> Held<'_> {
-        Held { master: self, fault, outcome: self.inject(fault) }
+    pub fn injected(&self, fault: Fault) -> Injected<'_> {
+        Injected { master: self, fault, outcome: self.inject(fault) }
     }
 
     fn ask(&self, command: &[&str]) -> Outcome {

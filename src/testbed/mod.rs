@@ -7,7 +7,7 @@
 //! let bed = Testbed::start(5)?;                   // about 100 ms
 //! let urls = bed.urls();                          // redis://127.0.0.1:…, five of them
 //! bed[0].kill()?;                                 // kill -9
-//! let frozen = bed[1].hold(Fault::Freeze);        // SIGSTOP; thawed when `frozen` is dropped
+//! let frozen = bed[1].injected(Fault::Freeze);        // SIGSTOP; thawed when `frozen` is dropped
 //! assert!(frozen.outcome().is_installed());
 //! assert_eq!(bed[2].get("order:123")?, None);     // look at a master from outside
 //! # Ok(()) }                                      // every process ended, every folder removed
@@ -54,7 +54,7 @@ pub use bed::{Testbed, TestbedBuilder};
 pub use binary::ServerBinary;
 pub use condition::{Condition, Data};
 pub use error::TestbedError;
-pub use fault::{Fault, Held, Outcome, UnknownFault};
+pub use fault::{Fault, Injected, Outcome, UnknownFault};
 pub use local::LocalMaster;
 pub use standing::{Down, MasterStatus, Report, StandingBed};
 pub use wire::{Reply, Wire};
