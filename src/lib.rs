@@ -24,8 +24,8 @@ pub use client::{
 };
 pub use protocol::policy::Policy;
 #[cfg(feature = "fred")]
-pub use transport::fred::Admission;
-#[cfg(feature = "fred")]
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
 #[cfg(feature = "tls")]
 pub use transport::fred::tls::{Tls, TlsError};
+#[cfg(feature = "fred")]
+pub use transport::fred::{Abstention, Admission, Finding, InitError, Inspection, KeyState, Sighting};

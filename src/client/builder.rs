@@ -9,7 +9,9 @@ use super::holder::Label;
 use super::locker::{Redlock, quorum};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
+use crate::protocol::request::check_resource;
 use crate::transport::fred::endpoint::{Encryption, Endpoint};
+use crate::transport::fred::{self, Inspection};
 use crate::transport::fred::{Admission, Dialer, FredTransport, Purpose, Settled};
 
 /// What a client is made of. Only the masters are required.
@@ -164,14 +166,46 @@ impl Builder {
                 second_name: name(second),
             });
         }
-        Redlock::assemble(
-            Box::new(transport),
-            quorum,
-            self.policy,
-            Clock::boot(),
-            Entropy::system(),
-            label,
-        )
+        Redlock::assemble(Box::new(transport), quorum, self.policy, Clock::boot(), Entropy::system(), label)
+    }
+
+    /// Looks at one resource on every master. Asks for no vote and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the list of masters cannot be one. A master that cannot be reached is part of the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    ///
+    /// # Left behind
+    ///
+    /// Nothing.
+    pub async fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, ConnectError> {
+        check_resource(resource.as_ref())?;
+        let dialers = self.dialers()?;
+        let quorum = quorum(dialers.len(), self.min_votes)?;
+        Ok(fred::inspect(&dialers, quorum, resource.as_ref()).await)
+    }
+
+    /// Admits fresh masters to voting at once, and names them. Whoever calls it asserts that nobody held a lock on
+    /// them before; otherwise let the quarantine pass.
+    ///
+    /// # Errors
+    ///
+    /// If the list cannot be one, a master cannot be reached, or any of them has belonged to a fleet before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: dropped half-way, some masters are admitted and the others wait for their quarantine.
+    ///
+    /// # Left behind
+    ///
+    /// On each master the hash `quorlock:admitted`.
+    pub async fn init(&self) -> Result<Vec<String>, ConnectError> {
+        self.policy.check()?;
+        Ok(fred::init(&self.dialers()?, &self.policy).await?)
     }
 
     pub(crate) fn dialers(&self) -> Result<Vec<Dialer>, ConnectError> {
@@ -205,8 +239,15 @@ impl std::fmt::Debug for Builder {
 fn warn_of_small_fleets(quorum: Quorum) {
     let (masters, spare) = (quorum.masters(), quorum.spare());
     if masters < 3 {
-        tracing::warn!(masters, "no master may fail: with fewer than three masters a lock is no safer than on one");
+        tracing::warn!(
+            masters,
+            "no master may fail: with fewer than three masters a lock is no safer than on one"
+        );
     } else if masters % 2 == 0 {
-        tracing::warn!(masters, may_fail = spare, "an even number of masters tolerates no more failures than one fewer");
+        tracing::warn!(
+            masters,
+            may_fail = spare,
+            "an even number of masters tolerates no more failures than one fewer"
+        );
     }
 }

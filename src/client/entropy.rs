@@ -11,7 +11,7 @@ pub struct Entropy(Source);
 
 enum Source {
     System,
-    Seeded(Mutex<StdRng>),
+    Seeded(Box<Mutex<StdRng>>),
 }
 
 impl Entropy {
@@ -25,7 +25,7 @@ impl Entropy {
     /// Repeatable, for simulations. **Two clients with one seed sign with the same ids.**
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self(Source::Seeded(Mutex::new(StdRng::seed_from_u64(seed))))
+        Self(Source::Seeded(Box::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
     pub(crate) fn uuid(&self) -> Uuid {

@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
             write!(f, "\n  m{} {master}: ", nth + 1)?;
             match vote {
                 Some(vote) => vote.fmt(f)?,
-                None => f.write_str("no answer in time")?,
+                None => f.write_str("no answer yet")?,
             }
         }
         Ok(())
@@ -223,6 +223,10 @@ pub enum ConnectError {
     #[cfg(feature = "fred")]
     #[error(transparent)]
     Endpoint(#[from] crate::transport::fred::endpoint::EndpointError),
+    /// Fresh masters could not be admitted.
+    #[cfg(feature = "fred")]
+    #[error(transparent)]
+    Init(#[from] crate::transport::fred::InitError),
     /// The certificates cannot be used.
     #[cfg(feature = "tls")]
     #[error(transparent)]
@@ -233,11 +237,13 @@ pub enum ConnectError {
     /// A number of the policy cannot work.
     #[error(transparent)]
     Policy(#[from] crate::protocol::policy::PolicyError),
-    /// The label cannot sign keys.
+    /// The label or the resource cannot be used.
     #[error(transparent)]
-    Label(#[from] RequestError),
+    Request(#[from] RequestError),
     /// Two entries of the list are one server, which would have two votes.
-    #[error("m{first} {first_name} and m{second} {second_name} are the same server: a master has one vote, list it once")]
+    #[error(
+        "m{first} {first_name} and m{second} {second_name} are the same server: a master has one vote, list it once"
+    )]
     Twins {
         /// The place of the earlier one, from 1.
         first: usize,

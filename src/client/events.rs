@@ -20,7 +20,9 @@ pub(super) fn report(stake: &Stake, attempt: &Attempt, news: News, now: Moment) 
                 tracing::debug!(resource = resource(), %holder, votes, "acquired");
             }
             Verdict::Contended => tracing::debug!(resource = resource(), "busy"),
-            Verdict::NoQuorum => tracing::debug!(resource = resource(), tally = ?attempt.tally(), "no quorum"),
+            Verdict::NoQuorum => {
+                tracing::debug!(resource = resource(), tally = ?attempt.tally(), "no quorum")
+            }
             Verdict::TooLate => tracing::debug!(resource = resource(), "granted too late"),
         }
     }
@@ -55,7 +57,9 @@ pub(super) fn report(stake: &Stake, attempt: &Attempt, news: News, now: Moment) 
             Released::Lingering { on, .. } => {
                 tracing::warn!(resource = resource(), %holder, %on, "released, but the key may linger");
             }
-            Released::AlreadyLost(_) => tracing::debug!(resource = resource(), %holder, "released after it was lost"),
+            Released::AlreadyLost(_) => {
+                tracing::debug!(resource = resource(), %holder, "released after it was lost")
+            }
         }
     }
 }

@@ -11,8 +11,8 @@ use super::holder::HolderId;
 use super::locker::Handle;
 use super::release::{self, Released};
 use super::stake::Stake;
-use crate::protocol::request::Ttl;
 use crate::protocol::renewal::Extension;
+use crate::protocol::request::Ttl;
 
 /// The lock, held. The only thing that gives it back.
 ///

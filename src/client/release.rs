@@ -57,10 +57,13 @@ pub(crate) async fn outcome(stake: &Arc<Stake>) -> Released {
     };
     let names = |masters: MasterSet| masters.map(|master| stake.shared.name(master)).collect();
     match outcome {
-        Outcome::Freed { deleted, pending } => Released::Freed { deleted: deleted.len(), pending: names(pending) },
+        Outcome::Freed { deleted, pending } => {
+            Released::Freed { deleted: deleted.len(), pending: names(pending) }
+        }
         Outcome::Lingering { on, until } => {
             let (tally, now) = stake.look(|attempt, now| (attempt.tally(), now));
-            let answer = |vote: Option<&Vote>| vote.map_or("no answer in time".to_owned(), ToString::to_string);
+            let answer =
+                |vote: Option<&Vote>| vote.map_or("no answer in time".to_owned(), ToString::to_string);
             let on = on.map(|master| (stake.shared.name(master), answer(tally.vote(master)))).collect();
             Released::Lingering { on, up_to: until.since(now) }
         }

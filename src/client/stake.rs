@@ -42,7 +42,12 @@ struct State {
 }
 
 impl Stake {
-    pub(crate) fn new(shared: &Arc<Shared>, resource: Bytes, holder: HolderId, attempt: Attempt) -> Arc<Self> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        resource: Bytes,
+        holder: HolderId,
+        attempt: Attempt,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
             resource,

@@ -11,10 +11,15 @@
 //! dropped answers for itself that nobody knows what became of it.
 
 mod ask;
+
+#[cfg(feature = "fred")]
+pub(crate) mod script;
+
+#[cfg(feature = "memory")]
+pub mod memory;
+
 #[cfg(feature = "fred")]
 pub(crate) mod fred;
-#[cfg(any(feature = "fred", feature = "memory"))]
-pub(crate) mod script;
 
 pub use ask::{Ask, Asker, Refused};
 

@@ -122,7 +122,8 @@ mod tests {
         for number in [-2, -1, 0, 2, 3, i64::MAX] {
             assert_ne!(vote(Said::Number(number)), Vote::Granted);
         }
-        for text in ["", "1", "OK", "=", "=x", "=-1", "=5 ", "=5 web/1", "!", "!OOM x", "!ERR x", "\u{fffd}"] {
+        for text in ["", "1", "OK", "=", "=x", "=-1", "=5 ", "=5 web/1", "!", "!OOM x", "!ERR x", "\u{fffd}"]
+        {
             assert_ne!(vote(Said::Text(text.as_bytes())), Vote::Granted, "{text}"); // case B73
         }
     }

@@ -11,7 +11,7 @@ use crate::protocol::policy::Policy;
 /// The hash in which a master remembers its fleet.
 pub(super) const ADMITTED: &str = "quorlock:admitted";
 /// The key that lasts as long as the quarantine.
-const QUARANTINE: &str = "quorlock:quarantine";
+pub(super) const QUARANTINE: &str = "quorlock:quarantine";
 
 /// What a user of this client must be allowed to do.
 pub(super) const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
@@ -41,8 +41,7 @@ pub(super) enum Joined {
 
 pub(super) async fn join(client: &Client, run_id: &str, policy: &Policy) -> Result<Joined, String> {
     let max_ttl = policy.max_ttl().as_millis();
-    let args =
-        vec![run_id.to_owned(), max_ttl.to_string(), policy.quarantine().as_millis().to_string()];
+    let args = vec![run_id.to_owned(), max_ttl.to_string(), policy.quarantine().as_millis().to_string()];
     let said: String = client
         .eval(include_str!("../lua/join.lua"), vec![ADMITTED, QUARANTINE], args)
         .await

@@ -92,6 +92,7 @@ impl Endpoint {
     }
 
     /// Whether the URL asks for TLS.
+    #[cfg(any(feature = "tls", test))]
     pub(crate) fn uses_tls(&self) -> bool {
         self.tls
     }

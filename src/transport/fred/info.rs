@@ -33,9 +33,15 @@ impl MasterInfo {
         if self.run_id.is_empty() {
             Some("INFO shows no run_id: this is no Redis or Valkey server, or INFO is not allowed".to_owned())
         } else if self.cluster_enabled {
-            Some("it is part of a cluster, where a failover forgets locks: list independent masters".to_owned())
+            Some(
+                "it is part of a cluster, where a failover forgets locks: list independent masters"
+                    .to_owned(),
+            )
         } else if self.role != "master" {
-            Some(format!("its role is {:?}, not master: a replica forgets what its master granted", self.role))
+            Some(format!(
+                "its role is {:?}, not master: a replica forgets what its master granted",
+                self.role
+            ))
         } else if self.loading {
             Some("it is loading its data".to_owned())
         } else {

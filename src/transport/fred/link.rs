@@ -230,7 +230,8 @@ impl Wire {
         if reply.is_ok() {
             let round_trip = call.sent.elapsed();
             // The least of late; it creeps up, so that a route that became longer is noticed.
-            self.round_trip = round_trip.min(self.round_trip + self.round_trip / 64 + Duration::from_micros(1));
+            self.round_trip =
+                round_trip.min(self.round_trip + self.round_trip / 64 + Duration::from_micros(1));
         }
         match reply {
             Err(error) if script::closes_link(error.details()) => {

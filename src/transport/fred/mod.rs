@@ -12,6 +12,7 @@ pub(crate) mod endpoint;
 mod info;
 mod link;
 mod outbox;
+mod probe;
 mod register;
 mod supervisor;
 #[cfg(feature = "tls")]
@@ -23,5 +24,7 @@ mod handshake;
 
 pub use admission::Admission;
 pub(crate) use connect::Dialer;
+pub use probe::{Abstention, Finding, InitError, Inspection, KeyState, Sighting};
+pub(crate) use probe::{init, inspect};
 pub(crate) use supervisor::Purpose;
 pub(crate) use transport::{FredTransport, Settled};

@@ -109,7 +109,9 @@ impl Master {
         }
         let joined = match self.common.purpose {
             Purpose::Vote(Admission::Quarantine) => {
-                admission::join(&connection.client, &connection.info.run_id, &self.common.policy).await.map_err(Status::Down)?
+                admission::join(&connection.client, &connection.info.run_id, &self.common.policy)
+                    .await
+                    .map_err(Status::Down)?
             }
             Purpose::Vote(Admission::Off) | Purpose::Release => Joined::Admitted,
         };
