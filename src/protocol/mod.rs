@@ -40,3 +40,6 @@ mod claim;
 mod renewal;
 
 mod release;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Claims: how early the verdict falls, what it is, and what is removed afterwards.
+
+use super::scene::*;
+use crate::protocol::attempt::{Attempt, Loss, Stage};
+use crate::protocol::verdict::Verdict;
+use crate::protocol::votes::{Fault, Reply, Vote};
+
+#[test]
+fn the_third_grant_wins_and_the_stragglers_raise_nothing_but_the_backing() {
+    let mut scene = Scene::claim();
+    scene.at(5 * MS).all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!((scene.attempt.verdict(), scene.deadline()), (None, None));
+    scene.hears(3, Vote::Granted);
+    assert_eq!((scene.attempt.verdict(), scene.deadline()), (Some(Verdict::Won), Some(VALIDITY)));
+    scene.at(90 * MS).all_hear(&[4, 5], &Vote::Granted);
+    assert_eq!((scene.deadline(), scene.attempt.backing()), (Some(VALIDITY), masters(&[1, 2, 3, 4, 5])));
+    assert_eq!(scene.sent(), "");
+}
+
+#[test]
+fn split_votes_are_deleted_on_every_master_refusals_included() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.all_hear(&[3, 4], &held());
+    assert_eq!(scene.sent(), "");
+    scene.hears(5, held());
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::Contended));
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+}
+
+#[test]
+fn a_late_grant_after_the_verdict_is_deleted() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2, 3], &held());
+    assert_eq!((scene.attempt.verdict(), scene.sent().as_str()), (Some(Verdict::Contended), ""));
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5", "the first one makes the roll-back necessary");
+    scene.hears(4, Vote::Granted);
+    scene.hears(5, Vote::Granted);
+    assert_eq!(scene.sent(), "", "its delete is under way behind the claim");
+    scene.hears(5, Vote::Granted);
+    assert_eq!(scene.attempt.strays(), masters(&[]));
+}
+
+#[test]
+fn with_two_down_the_first_refusal_ends_it_but_the_reason_waits_for_the_third() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &unreachable());
+    scene.hears(3, held());
+    assert_eq!((scene.attempt.stage(), scene.attempt.verdict()), (Stage::Failed, None));
+    assert_eq!(scene.sent(), "", "nothing of ours is anywhere yet");
+    scene.hears(4, held());
+    assert_eq!(scene.attempt.verdict(), None);
+    scene.hears(5, held());
+    assert_eq!((scene.attempt.verdict(), scene.sent().as_str()), (Some(Verdict::Contended), ""));
+}
+
+#[test]
+fn the_cleaning_up_does_not_wait_for_the_reason() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &unreachable());
+    scene.hears(3, Vote::Granted);
+    scene.hears(4, held());
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::NoQuorum), "two refusals at most do not make it busy");
+
+    let mut scene = Scene::claim();
+    scene.hears(1, unreachable());
+    scene.hears(2, broken());
+    scene.hears(3, held());
+    assert_eq!((scene.sent().as_str(), scene.attempt.verdict()), ("Release m1 m2 m3 m4 m5", None));
+    scene.all_hear(&[4, 5], &held());
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::Contended));
+}
+
+#[test]
+fn the_time_limit_counts_silence_as_no_vote() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!(scene.next(), Some(100 * MS));
+    scene.time(100 * MS - 1);
+    assert_eq!(scene.attempt.verdict(), None);
+    scene.time(100 * MS);
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::NoQuorum));
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+    scene.hears(3, Vote::Granted);
+    assert_eq!((scene.attempt.stage(), scene.sent().as_str()), (Stage::Failed, ""));
+}
+
+#[test]
+fn three_refusals_and_a_hang_are_contention_also_at_the_time_limit() {
+    let mut scene = Scene::claim_of(five().with_min_votes(4).unwrap());
+    scene.hears(1, held());
+    scene.hears(2, Vote::Granted);
+    scene.time(100 * MS);
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::NoQuorum), "one refusal of five leaves four");
+    let mut scene = Scene::claim_of(five().with_min_votes(4).unwrap());
+    scene.all_hear(&[1, 2], &held());
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::Contended));
+}
+
+#[test]
+fn a_grant_at_the_deadline_is_too_late_and_one_nanosecond_before_is_not() {
+    for (nanos, verdict) in [(VALIDITY - 1, Verdict::Won), (VALIDITY, Verdict::TooLate)] {
+        let mut scene = Scene::claim();
+        scene.all_hear(&[1, 2], &Vote::Granted);
+        scene.at(nanos).hears(3, Vote::Granted);
+        assert_eq!(scene.attempt.verdict(), Some(verdict));
+        let deletes = if verdict == Verdict::Won { "" } else { "Release m1 m2 m3 m4 m5" };
+        assert_eq!(scene.sent(), deletes);
+    }
+}
+
+#[test]
+fn a_grant_whose_process_restarted_before_the_verdict_is_no_vote() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.connected(1, true);
+    scene.hears(3, Vote::Granted);
+    assert_eq!(scene.attempt.verdict(), None);
+    scene.hears(4, Vote::Granted);
+    assert_eq!((scene.attempt.verdict(), scene.deadline()), (Some(Verdict::Won), Some(VALIDITY)));
+}
+
+#[test]
+fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
+    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, true, after(0));
+    let asked: Vec<_> = std::iter::from_fn(|| attempt.next_dispatch()).collect();
+    let wants = |attempt: &Attempt, nanos| attempt.wants(&asked[4], after(nanos));
+    assert!(wants(&attempt, 100 * MS - 1) && !wants(&attempt, 100 * MS));
+    for dispatch in &asked[..3] {
+        let reply = Reply { vote: Vote::Granted, link: None };
+        attempt.on_reply(dispatch, reply, after(MS));
+    }
+    assert!(wants(&attempt, VALIDITY - 1) && !wants(&attempt, VALIDITY), "a straggler still helps the win");
+    attempt.release(after(2 * MS));
+    assert!(!wants(&attempt, 2 * MS));
+}

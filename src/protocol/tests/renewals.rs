@@ -1,0 +1,189 @@
+//! Renewal, loss and healing: what raises the deadline, what lowers it, and what comes too late.
+
+use std::time::Duration;
+
+use super::scene::*;
+use crate::protocol::attempt::{Loss, Stage};
+use crate::protocol::fanout::Act;
+use crate::protocol::renewal::Extension;
+use crate::protocol::votes::{Fault, Vote};
+
+const FIRST: u64 = PERIOD * MS;
+
+fn renewing() -> Scene {
+    let mut scene = Scene::watched();
+    assert_eq!(scene.next(), Some(FIRST));
+    assert_eq!(scene.time(FIRST).sent(), "Renew m1 m2 m3 m4 m5");
+    scene
+}
+
+#[test]
+fn the_third_confirmation_raises_the_deadline_from_the_send_stamp() {
+    let mut scene = renewing();
+    scene.at(FIRST + 50 * MS).all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!((scene.deadline(), scene.news().renewed), (Some(VALIDITY), false));
+    scene.hears(3, Vote::Granted);
+    assert_eq!(scene.deadline(), Some(FIRST + VALIDITY));
+    let news = scene.news();
+    assert!(news.renewed && news.deadline && !news.recovered);
+    assert_eq!(scene.next(), Some(2 * FIRST), "back to the habit");
+}
+
+#[test]
+fn a_straggler_of_the_claim_counts_from_the_claims_stamp() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2, 3], &Vote::Granted);
+    scene.attempt.watch_over(after(50 * MS), Duration::from_millis(PERIOD));
+    assert_eq!(scene.time(50 * MS).sent(), "Renew m1 m2 m3 m4 m5");
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.all_hear(&[4, 5], &Vote::Granted);
+    assert_eq!(scene.deadline(), Some(VALIDITY), "two of the renewal and two of the claim");
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.deadline(), Some(50 * MS + VALIDITY));
+}
+
+#[test]
+fn a_partial_renewal_raises_the_masters_that_gave_it() {
+    let mut scene = renewing();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.all_hear(&[3, 4, 5], &unreachable());
+    assert_eq!((scene.deadline(), scene.next()), (Some(VALIDITY), Some(FIRST + 75 * MS)));
+    assert_eq!(scene.time(FIRST + 75 * MS).sent(), "Renew m1 m2 m3 m4 m5");
+    assert!(scene.news().renewal_failed);
+    scene.all_hear(&[1, 2, 4, 5], &unreachable());
+    scene.hears(3, Vote::Granted);
+    assert_eq!(scene.deadline(), Some(FIRST + VALIDITY), "the third largest is that of the first try");
+}
+
+#[test]
+fn a_renewal_without_w_leaves_the_deadline_and_is_tried_until_it_passes() {
+    let mut scene = renewing();
+    let mut tries = vec![FIRST];
+    while scene.is_held() {
+        scene.all_hear(&[1, 2, 3, 4, 5], &unreachable());
+        assert_eq!(scene.deadline(), Some(VALIDITY));
+        let next = scene.next().unwrap();
+        scene.time(next);
+        match scene.sent().as_str() {
+            "Renew m1 m2 m3 m4 m5" => tries.push(next),
+            nothing => {
+                assert_eq!(nothing, "");
+                if scene.is_held() {
+                    let dispatch_due = scene.next().unwrap();
+                    assert_eq!(scene.time(dispatch_due).sent(), "Renew m1 m2 m3 m4 m5");
+                    tries.push(dispatch_due);
+                }
+            }
+        }
+    }
+    let every_75_ms: Vec<u64> = (4..=13).map(|nth| nth * 75 * MS).collect();
+    assert_eq!(tries, every_75_ms);
+    assert!(scene.is_lost(Loss::Expired) && scene.now() == after(VALIDITY) && scene.news().lost);
+}
+
+#[test]
+fn the_holder_is_warned_one_period_before_the_loss_and_once() {
+    let mut scene = renewing();
+    let warning = VALIDITY - PERIOD * MS;
+    let mut warned = Vec::new();
+    while scene.is_held() {
+        scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Failed(Fault::Overloaded));
+        while scene.sent().is_empty() && scene.is_held() {
+            let next = scene.next().unwrap();
+            scene.time(next);
+            warned.extend(scene.news().at_risk.then_some(next));
+        }
+    }
+    assert_eq!(warned, [warning]);
+}
+
+#[test]
+fn absent_lowers_the_deadline_and_too_many_of_them_lose_the_lease_early() {
+    let mut scene = renewing();
+    scene.all_hear(&[1, 2, 3], &Vote::Granted);
+    assert_eq!(scene.deadline(), Some(FIRST + VALIDITY));
+    assert_eq!(scene.time(2 * FIRST).sent(), "Renew m1 m2 m3");
+    scene.hears(1, Vote::Absent);
+    assert_eq!(scene.deadline(), Some(VALIDITY), "m4 and m5 still stand on the claim");
+    scene.hears(4, held());
+    assert_eq!((scene.deadline(), scene.is_held()), (Some(VALIDITY), true));
+    assert!(scene.news().key_lost);
+    scene.hears(5, Vote::Absent);
+    assert!(scene.is_lost(Loss::Vanished) && scene.deadline().is_none());
+}
+
+#[test]
+fn loss_is_for_good_one_nanosecond_after_and_at_the_deadline() {
+    for late in [0, 1] {
+        let mut scene = renewing();
+        scene.at(VALIDITY + late).all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+        assert!(scene.is_lost(Loss::Expired), "+{late} ns");
+        assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+        assert_eq!(scene.attempt.extend(ttl(TTL), scene.now()), None);
+    }
+    let mut scene = renewing();
+    scene.at(VALIDITY - 1).all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+    assert_eq!((scene.deadline(), scene.is_held()), (Some(FIRST + VALIDITY), true));
+}
+
+#[test]
+fn only_w_confirmations_heal_and_the_healed_key_counts_from_the_next_round() {
+    let mut scene = renewing();
+    scene.all_hear(&[1, 2], &Vote::Absent);
+    scene.all_hear(&[3, 4], &Vote::Granted);
+    assert_eq!(scene.sent(), "");
+    scene.hears(5, Vote::Granted);
+    assert_eq!(scene.sent(), "Heal m1 m2");
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    assert!(scene.news().healed);
+    assert_eq!(scene.attempt.backing(), masters(&[3, 4, 5]));
+    assert_eq!(scene.time(2 * FIRST).sent(), "Renew m1 m2 m3 m4 m5");
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!(scene.attempt.backing(), masters(&[1, 2, 3, 4, 5]));
+}
+
+#[test]
+fn a_heal_after_the_loss_or_the_release_is_deleted_and_none_is_sent() {
+    let mut scene = renewing();
+    scene.hears(1, Vote::Absent);
+    scene.all_hear(&[2, 3, 4, 5], &Vote::Granted);
+    let heal = scene.attempt.clone().next_dispatch().unwrap();
+    assert!(heal.act == Act::Heal && scene.attempt.wants(&heal, after(FIRST + VALIDITY - 1)));
+    assert!(!scene.attempt.wants(&heal, after(FIRST + VALIDITY)));
+    let unsent = scene.attempt.clone();
+    assert_eq!(scene.sent(), "Heal m1");
+    scene.time(FIRST + VALIDITY);
+    scene.hears(1, Vote::Granted);
+    assert_eq!(scene.sent(), "Release m1");
+
+    let mut lost = Scene::of(unsent.clone());
+    assert_eq!(lost.time(FIRST + VALIDITY).sent(), "");
+    let mut given_back = Scene::of(unsent);
+    assert_eq!(given_back.at(FIRST).released(), "Release m1 m2 m3 m4 m5");
+}
+
+#[test]
+fn a_restarted_master_loses_its_vote_and_its_old_answers() {
+    let mut scene = renewing();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.connected(4, true);
+    scene.connected(5, false);
+    assert!(scene.news().key_lost);
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.attempt.backing(), masters(&[1, 2, 3, 5]), "m4's answer is from before");
+    scene.connected(3, true);
+    assert_eq!((scene.deadline(), scene.is_held()), (Some(VALIDITY), true));
+    scene.connected(5, true);
+    assert!(scene.is_lost(Loss::Vanished));
+}
+
+#[test]
+fn the_longest_hold_ends_the_lease_whatever_is_confirmed() {
+    let mut scene = Scene::watched();
+    scene.attempt.end_hold_at(after(VALIDITY + 5), scene.now());
+    assert_eq!(scene.time(FIRST).sent(), "Renew m1 m2 m3 m4 m5");
+    scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+    assert_eq!(scene.deadline(), Some(VALIDITY + 5));
+    scene.at(VALIDITY + 5).attempt.on_time(after(VALIDITY + 5));
+    assert!(scene.is_lost(Loss::MaxHold) && !scene.news().at_risk);
+}
