@@ -262,7 +262,7 @@ impl Attempt {
     /// The masters where our key may sit although no win stands behind it.
     #[must_use]
     pub fn strays(&self) -> MasterSet {
-        if self.is_over() { self.may_have_key() } else { MasterSet::EMPTY }
+        if self.is_over() && !self.releasing.left { self.may_have_key() } else { MasterSet::EMPTY }
     }
 
     /// How the release ended, once it has.

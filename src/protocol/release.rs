@@ -20,6 +20,8 @@ pub(super) struct Releasing {
     deleted: MasterSet,
     /// Whether somebody waits for the outcome of a release, rather than of a claim's roll-back.
     reported: bool,
+    /// Whether the keys were left to another process: nothing of them is ours to delete any more.
+    pub(super) left: bool,
     pub(super) outcome: Option<Released>,
 }
 
@@ -77,7 +79,7 @@ impl Attempt {
     /// One more delete on `master`, unless one is under way.
     pub(super) fn release_again(&mut self, master: MasterId) {
         let seat = &mut self.seats[master.index()];
-        if seat.may_have_key() && seat.releasing == 0 {
+        if seat.may_have_key() && seat.releasing == 0 && !self.releasing.left {
             seat.next_sweep = None;
             self.to_release = self.to_release.with(master);
         }

@@ -73,6 +73,7 @@ impl Attempt {
         self.to_heal = MasterSet::EMPTY;
         self.to_claim = MasterSet::EMPTY;
         self.seats.fill(Seat::EMPTY);
+        self.releasing.left = true;
     }
 
     /// One extension by `ttl` on every master; the number of its round, or `None` if the lease is over.

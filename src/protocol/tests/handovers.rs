@@ -24,3 +24,20 @@ fn an_adopted_lease_is_released_everywhere() {
         matches!(nothing.attempt.released(), Some(Released::Freed { deleted, .. }) if deleted.is_empty())
     );
 }
+
+#[test]
+fn a_lease_left_to_another_process_keeps_its_keys_stragglers_and_renewals_included() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2, 3], &Vote::Granted);
+    scene.attempt.extend(ttl(TTL), scene.now());
+    assert_eq!(scene.sent(), "Renew m1 m2 m3 m4 m5");
+    scene.attempt.leave();
+    assert_eq!((scene.attempt.stage(), scene.next()), (Stage::Released, None));
+    scene.all_hear(&[4, 5], &Vote::Granted);
+    scene.all_hear(&[1, 2, 3, 4], &Vote::Granted);
+    scene.hears(5, broken());
+    scene.connected(5, false);
+    scene.attempt.abandon(scene.now());
+    assert_eq!(scene.released(), "");
+    assert_eq!((scene.next(), scene.attempt.strays()), (None, masters(&[])));
+}
