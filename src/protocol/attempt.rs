@@ -241,10 +241,10 @@ impl Attempt {
         self.verdict
     }
 
-    /// Until when the lease is valid, if it is held.
+    /// Until when the lease is valid, if it is held; an adopted one has no deadline before w masters confirmed it.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
-        (self.stage == Stage::Held).then_some(self.deadline)
+        (self.stage == Stage::Held && !self.renewal.adopting).then_some(self.deadline)
     }
 
     /// The votes of the latest fan-out.

@@ -41,3 +41,29 @@ fn a_lease_left_to_another_process_keeps_its_keys_stragglers_and_renewals_includ
     assert_eq!(scene.released(), "");
     assert_eq!((scene.next(), scene.attempt.strays()), (None, masters(&[])));
 }
+
+#[test]
+fn an_adopted_lease_has_no_deadline_until_w_masters_confirmed_it() {
+    let mut scene = adopted();
+    assert_eq!((scene.sent().as_str(), scene.deadline()), ("", None));
+    let round = scene.attempt.extend(ttl(TTL), scene.now()).unwrap();
+    assert_eq!(scene.sent(), "Renew m1 m2 m3 m4 m5");
+    scene.at(MS).all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!(scene.deadline(), None);
+    scene.hears(3, Vote::Absent);
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.deadline(), Some(VALIDITY));
+    assert_eq!(scene.attempt.extension(round, scene.now()), Extension::Confirmed);
+    assert_eq!(scene.sent(), "Heal m3");
+}
+
+#[test]
+fn an_adopted_lease_that_is_gone_is_not_confirmed_and_never_valid() {
+    let mut scene = adopted();
+    let round = scene.attempt.extend(ttl(TTL), scene.now()).unwrap();
+    scene.sent();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.all_hear(&[3, 4, 5], &held());
+    assert_eq!(scene.attempt.extension(round, scene.now()), Extension::Unconfirmed);
+    assert_eq!((scene.deadline(), scene.sent().as_str()), (None, ""));
+}
