@@ -288,7 +288,7 @@ impl Attempt {
     }
 
     /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
-    fn expire(&mut self, now: Moment) {
+    pub(super) fn expire(&mut self, now: Moment) {
         if self.stage == Stage::Held && now >= self.deadline {
             self.lose(if self.deadline >= self.cap { Loss::MaxHold } else { Loss::Expired });
         }

@@ -62,6 +62,7 @@ impl Attempt {
 
     /// Ends the hold at `cap`, if nothing ends it earlier.
     pub fn end_hold_at(&mut self, cap: Moment, now: Moment) {
+        self.expire(now);
         self.cap = cap;
         self.judge_deadline(now);
     }

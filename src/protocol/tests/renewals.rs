@@ -187,3 +187,11 @@ fn the_longest_hold_ends_the_lease_whatever_is_confirmed() {
     scene.at(VALIDITY + 5).attempt.on_time(after(VALIDITY + 5));
     assert!(scene.is_lost(Loss::MaxHold) && !scene.news().at_risk);
 }
+
+#[test]
+fn a_longer_longest_hold_does_not_revive_what_the_shorter_one_ended() {
+    let mut scene = Scene::won();
+    scene.attempt.end_hold_at(after(10 * MS), scene.now());
+    scene.at(10 * MS).attempt.end_hold_at(after(20 * MS), after(10 * MS));
+    assert!(scene.is_lost(Loss::MaxHold));
+}
