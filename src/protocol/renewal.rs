@@ -96,13 +96,16 @@ impl Attempt {
         let renewal = &self.renewal;
         if renewal.round >= round && renewal.confirmed.len() >= self.quorum.needed() {
             Extension::Confirmed
-        } else if self.seats.iter().any(|seat| seat.renewing > 0)
-            && now < renewal.stamp.plus(self.master_timeout)
-        {
+        } else if self.is_renewing() && now < renewal.stamp.plus(self.master_timeout) {
             Extension::Pending
         } else {
             Extension::Unconfirmed
         }
+    }
+
+    /// Whether an answer to a renewal is still to come, be it that the command waits to be handed over.
+    fn is_renewing(&self) -> bool {
+        !self.to_renew.is_empty() || self.seats.iter().any(|seat| seat.renewing > 0)
     }
 
     pub(super) fn keep(&mut self, now: Moment) {
@@ -176,9 +179,10 @@ impl Attempt {
     }
 
     fn on_confirmations(&mut self, now: Moment) {
+        let under_way = self.is_renewing();
         let renewal = &mut self.renewal;
         let enough = renewal.confirmed.len() >= self.quorum.needed();
-        self.news.renewed |= enough || !self.seats.iter().any(|seat| seat.renewing > 0);
+        self.news.renewed |= enough || !under_way;
         if enough {
             renewal.adopting = false;
             if renewal.due.is_some() {

@@ -195,3 +195,31 @@ fn a_longer_longest_hold_does_not_revive_what_the_shorter_one_ended() {
     scene.at(10 * MS).attempt.end_hold_at(after(20 * MS), after(10 * MS));
     assert!(scene.is_lost(Loss::MaxHold));
 }
+
+#[test]
+fn an_answer_that_comes_before_the_next_command_is_handed_over_ends_no_round() {
+    let mut scene = Scene::won();
+    scene.attempt.extend(ttl(TTL), scene.now());
+    let first = scene.attempt.next_dispatch().unwrap();
+    let reply = crate::protocol::votes::Reply::unsent(Fault::Overloaded);
+    scene.attempt.on_reply(&first, reply, scene.now());
+    assert!(!scene.news().renewed);
+}
+
+#[test]
+fn an_extension_is_pending_until_decided() {
+    let mut scene = Scene::won();
+    let round = scene.attempt.extend(ttl(2 * TTL), scene.now()).unwrap();
+    let state = |scene: &Scene| scene.attempt.extension(round, scene.now());
+    assert_eq!(state(&scene), Extension::Pending, "also before it is handed over");
+    assert_eq!(scene.sent(), "Renew m1 m2 m3 m4 m5");
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    assert_eq!(state(&scene), Extension::Pending);
+    let mut other = Scene::of(scene.attempt.clone());
+    other.at(100 * MS);
+    assert_eq!(state(&other), Extension::Unconfirmed, "after the time limit of one master");
+    scene.hears(3, Vote::Granted);
+    assert_eq!((state(&scene), scene.deadline()), (Extension::Confirmed, Some(1_978 * MS)));
+    assert_eq!(scene.released(), "Release m1 m2 m3 m4 m5");
+    assert_eq!((scene.attempt.stage(), state(&scene)), (Stage::Released, Extension::Lost));
+}
