@@ -136,3 +136,16 @@ fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
     attempt.release(after(2 * MS));
     assert!(!wants(&attempt, 2 * MS));
 }
+
+#[test]
+fn claims_taken_back_unsent_are_no_votes_to_wait_for() {
+    let four_of_five = five().with_min_votes(4).unwrap();
+    let mut attempt = Attempt::claim(four_of_five, ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    for _ in 0..2 {
+        let dispatch = attempt.next_dispatch().unwrap();
+        attempt.on_reply(&dispatch, Reply::unsent(Fault::NotConnected("refused".into())), after(0));
+    }
+    assert_eq!(attempt.next_dispatch(), None, "four of five are out of reach");
+    assert_eq!(attempt.verdict(), Some(Verdict::NoQuorum), "and nobody is left to tell more");
+    assert_eq!(attempt.tally().failed(), masters(&[1, 2, 3, 4, 5]));
+}
