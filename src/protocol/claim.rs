@@ -2,6 +2,7 @@
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
+use super::quorum::MasterSet;
 use super::seat::Seat;
 use super::time::Moment;
 use super::validity;
@@ -99,7 +100,9 @@ impl Attempt {
         self.rolled_back = true;
         self.stage = Stage::Failed;
         self.take_claims_back();
-        self.begin_release(self.quorum.everyone(), now);
+        let nothing = self.may_have_key().is_empty();
+        let whom = if nothing { MasterSet::EMPTY } else { self.quorum.everyone() };
+        self.begin_release(whom, now);
     }
 
     fn take_claims_back(&mut self) {

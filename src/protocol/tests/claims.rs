@@ -149,3 +149,34 @@ fn claims_taken_back_unsent_are_no_votes_to_wait_for() {
     assert_eq!(attempt.verdict(), Some(Verdict::NoQuorum), "and nobody is left to tell more");
     assert_eq!(attempt.tally().failed(), masters(&[1, 2, 3, 4, 5]));
 }
+
+#[test]
+fn a_claim_given_up_at_any_point_is_deleted_wherever_it_may_have_come() {
+    for heard in 0..=5 {
+        let mut scene = Scene::claim();
+        (1..=heard).for_each(|master| scene.hears(master, Vote::Granted));
+        scene.attempt.abandon(scene.now());
+        assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5", "after {heard} grants");
+        (heard + 1..=5).for_each(|master| scene.hears(master, Vote::Granted));
+        scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+        assert_eq!((scene.sent().as_str(), scene.attempt.strays()), ("", masters(&[])));
+        scene.time(100 * MS);
+        assert_eq!(scene.next(), None);
+    }
+    let mut unsent = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    unsent.abandon(after(0));
+    assert_eq!(unsent.next_dispatch(), None, "nothing was asked, nothing is deleted");
+}
+
+#[test]
+fn the_third_refusal_loses_and_nothing_is_deleted_where_everybody_refused() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2], &held());
+    assert_eq!(scene.attempt.verdict(), None);
+    scene.hears(3, held());
+    assert_eq!(scene.attempt.verdict(), Some(Verdict::Contended));
+    scene.all_hear(&[4, 5], &held());
+    assert_eq!((scene.sent().as_str(), scene.next()), ("", None));
+    scene.attempt.abandon(scene.now());
+    assert_eq!(scene.sent(), "", "giving up a claim that left nothing needs no delete");
+}
