@@ -21,7 +21,7 @@ use super::request::Ttl;
 use super::seat::Seat;
 use super::time::Moment;
 use super::verdict::Verdict;
-use super::votes::{Fault, Reply, Tally, Vote};
+use super::votes::{Reply, Tally};
 
 /// One holder id's life on the masters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -198,11 +198,13 @@ impl Attempt {
     pub fn on_link(&mut self, master: MasterId, restarted: bool, now: Moment) {
         self.expire(now);
         let Some(seat) = self.seats.get_mut(master.index()) else { return };
-        if restarted && seat.until.is_some() {
+        // What is still unanswered was asked of the process before: its answer, if heard at all, is void.
+        if restarted && (seat.until.is_some() || seat.unanswered > 0) {
+            let voted = seat.until.is_some();
             seat.forget(self.round);
-            self.news.key_lost = true;
-            if self.stage == Stage::Claiming {
-                seat.vote = Some(Vote::Unknown(Fault::Broken("the master restarted".into())));
+            self.news.key_lost |= voted;
+            if self.stage == Stage::Claiming && voted {
+                seat.vote = Some(Seat::forgotten());
                 self.judge(now);
             }
             self.judge_deadline(now);

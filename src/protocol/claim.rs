@@ -18,7 +18,8 @@ impl Attempt {
                 if vote == Vote::Granted {
                     seat.confirm(dispatch);
                 }
-                seat.vote = Some(vote);
+                let void = vote == Vote::Granted && seat.until.is_none();
+                seat.vote = Some(if void { Seat::forgotten() } else { vote });
                 self.judge(now);
             }
             Stage::Failed => {

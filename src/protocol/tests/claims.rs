@@ -180,3 +180,24 @@ fn the_third_refusal_loses_and_nothing_is_deleted_where_everybody_refused() {
     scene.attempt.abandon(scene.now());
     assert_eq!(scene.sent(), "", "giving up a claim that left nothing needs no delete");
 }
+
+#[test]
+fn a_grant_of_the_process_before_the_restart_that_is_heard_late_is_no_vote() {
+    let mut scene = Scene::claim();
+    scene.connected(1, true);
+    scene.all_hear(&[1, 2, 3], &Vote::Granted);
+    assert_eq!(scene.attempt.verdict(), None, "m1 forgot what it granted");
+    scene.hears(4, Vote::Granted);
+    assert_eq!((scene.attempt.verdict(), scene.attempt.backing()), (Some(Verdict::Won), masters(&[2, 3, 4])));
+}
+
+#[test]
+fn a_straggler_of_the_process_before_the_restart_backs_nothing() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2, 3], &Vote::Granted);
+    scene.connected(4, true);
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.attempt.backing(), masters(&[1, 2, 3]));
+    scene.connected(1, true);
+    assert!(scene.is_lost(Loss::Vanished));
+}
