@@ -28,6 +28,8 @@ use super::votes::{Reply, Tally};
 pub struct Attempt {
     pub(super) quorum: Quorum,
     pub(super) ttl: Ttl,
+    /// The longest a key of this attempt stays after the last command that set or renewed it, drift included.
+    pub(super) longest: Duration,
     pub(super) master_timeout: Duration,
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
@@ -110,6 +112,7 @@ impl Attempt {
         Self {
             quorum,
             ttl,
+            longest: ttl.longest_stay(),
             master_timeout,
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,

@@ -138,7 +138,7 @@ impl Attempt {
 
     pub(super) fn sweep(&mut self, now: Moment) {
         let Some(began) = self.releasing.began else { return };
-        let expired = now >= began.plus(self.ttl.as_duration());
+        let expired = now >= began.plus(self.longest);
         for master in self.quorum.everyone() {
             let seat = &mut self.seats[master.index()];
             if expired && seat.unanswered == 0 {
@@ -157,7 +157,7 @@ impl Attempt {
         let began = self.releasing.began?;
         let outcome =
             (self.releasing.reported && self.releasing.outcome.is_none()).then(|| self.release_limit());
-        let expiry = began.plus(self.ttl.as_duration());
+        let expiry = began.plus(self.longest);
         let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then_some(expiry);
         let seats = self.seats.iter().flat_map(|seat| seat.next_sweep.into_iter().chain(waiting(seat)));
         seats.chain(outcome).min()
@@ -169,6 +169,6 @@ impl Attempt {
 
     /// A key that was set before the release began is gone a ttl later.
     fn lingers_until(&self, now: Moment) -> Moment {
-        self.releasing.began.unwrap_or(now).plus(self.ttl.as_duration())
+        self.releasing.began.unwrap_or(now).plus(self.longest)
     }
 }

@@ -83,6 +83,7 @@ impl Attempt {
             return None;
         }
         self.ttl = ttl;
+        self.longest = self.longest.max(ttl.longest_stay());
         self.begin_renewal(self.quorum.everyone(), now);
         Some(self.renewal.round)
     }

@@ -59,3 +59,45 @@ fn a_lease_that_ran_out_is_already_lost_and_still_deleted() {
         assert_eq!(scene.attempt.released(), Some(Released::AlreadyLost));
     }
 }
+
+#[test]
+fn a_delete_that_failed_is_tried_each_second_until_the_ttl_has_ended_the_key() {
+    let mut scene = Scene::won();
+    scene.released();
+    scene.all_hear(&[1, 2, 3, 4], &Vote::Granted);
+    scene.hears(5, unreachable());
+    let mut tried = Vec::new();
+    while let Some(next) = scene.next() {
+        scene.time(next);
+        if scene.sent() == "Release m5" {
+            tried.push(next);
+            scene.hears(5, unreachable());
+        }
+    }
+    assert_eq!(tried, [S]);
+    assert_eq!(scene.attempt.strays(), masters(&[]));
+    assert!(scene.now() >= after(TTL * MS));
+}
+
+#[test]
+fn a_key_that_was_set_for_longer_than_the_last_extension_lingers_for_longer() {
+    let mut scene = Scene::of(crate::protocol::attempt::Attempt::claim(
+        five(),
+        ttl(30_000),
+        MASTER_TIMEOUT,
+        false,
+        after(0),
+    ));
+    scene.sent();
+    scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+    scene.attempt.extend(ttl(TTL), scene.now());
+    scene.sent();
+    scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+    scene.released();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.all_hear(&[3, 4, 5], &unreachable());
+    let Some(Released::Lingering { until, .. }) = scene.attempt.released() else { panic!("{scene:?}") };
+    assert!(until >= after(30 * S), "a renewal never lowers what the claim asked for: {until:?}");
+    scene.time(20 * S);
+    assert_eq!((scene.sent().as_str(), scene.attempt.strays()), ("Release m3 m4 m5", masters(&[3, 4, 5])));
+}
