@@ -80,7 +80,10 @@ impl Attempt {
     pub(super) fn release_again(&mut self, master: MasterId) {
         let seat = &mut self.seats[master.index()];
         if seat.may_have_key() && seat.releasing == 0 && !self.releasing.left {
-            seat.next_sweep = None;
+            // A delete on one more connection is welcome, but takes no step of the schedule (rule 6).
+            if seat.sweeps == 0 {
+                seat.next_sweep = None;
+            }
             self.to_release = self.to_release.with(master);
         }
     }
@@ -97,7 +100,7 @@ impl Attempt {
                     self.releasing.deleted = self.releasing.deleted.with(master);
                 }
                 // The command may still lie in the buffers of an older connection (rule 6).
-                if seat.doubt.is_some() {
+                if seat.doubt.is_some() && seat.next_sweep.is_none() {
                     seat.sweeps += 1;
                     match seat.sweeps {
                         1 => seat.next_sweep = Some(now.plus(SECOND_SWEEP)),

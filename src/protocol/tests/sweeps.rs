@@ -78,3 +78,22 @@ fn commands_cut_off_on_two_connections_are_both_swept() {
     assert_eq!(scene.attempt.strays(), masters(&[5]), "the answer on the second says nothing of the first");
     assert_eq!(scene.next(), Some(S));
 }
+
+#[test]
+fn connections_that_come_and_go_do_not_shorten_the_sweeping() {
+    let mut scene = cut_off();
+    let mut deletes = Vec::new();
+    for up in [200 * MS, 210 * MS, 220 * MS, 230 * MS] {
+        scene.time(up).connected(5, false);
+        assert_eq!(scene.sent(), "Release m5");
+        scene.hears(5, Vote::Absent);
+    }
+    while let Some(next) = scene.next() {
+        if scene.time(next).sent() == "Release m5" {
+            deletes.push(next);
+            scene.hears(5, Vote::Absent);
+        }
+    }
+    assert!(deletes.last() >= Some(&(200 * MS + S + TTL * MS)), "{deletes:?}");
+    assert_eq!(scene.attempt.strays(), masters(&[]));
+}
