@@ -109,10 +109,13 @@ impl Attempt {
                     }
                 }
             }
-            // Tried again each second while the key can be there, and whenever a new connection comes up.
+            _ if seat.next_sweep.is_some() => {}
+            // Tried again each second while the key can be there, and whenever a new connection comes up. One that
+            // was lost on a connection that is up is tried again in any case: no new connection need come.
             Vote::Failed(_) | Vote::Unknown(_) => {
-                seat.next_sweep =
-                    (seat.may_have_key() && now < lingers_until).then(|| now.plus(SECOND_SWEEP));
+                let lost = matches!(vote, Vote::Unknown(_)) && seat.doubt.is_some();
+                let of_use = lost || (seat.may_have_key() && now < lingers_until);
+                seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }
         if self.releasing.reported && dispatch.round == self.round {

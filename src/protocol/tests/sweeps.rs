@@ -97,3 +97,19 @@ fn connections_that_come_and_go_do_not_shorten_the_sweeping() {
     assert!(deletes.last() >= Some(&(200 * MS + S + TTL * MS)), "{deletes:?}");
     assert_eq!(scene.attempt.strays(), masters(&[]));
 }
+
+#[test]
+fn a_sweep_without_an_answer_is_repeated_however_late_it_is() {
+    let mut scene = cut_off();
+    scene.time(200 * MS).connected(5, false);
+    scene.sent();
+    scene.hears(5, Vote::Absent);
+    scene.time(1_200 * MS).sent();
+    scene.hears(5, Vote::Absent);
+    assert_eq!(scene.time(2_200 * MS).sent(), "Release m5");
+    scene.at(2_300 * MS).hears(5, silent());
+    assert_eq!(scene.next(), Some(3_300 * MS));
+    assert_eq!(scene.time(3_300 * MS).sent(), "Release m5");
+    scene.hears(5, Vote::Absent);
+    assert_eq!((scene.next(), scene.attempt.strays()), (None, masters(&[])));
+}
