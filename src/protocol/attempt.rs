@@ -206,6 +206,7 @@ impl Attempt {
             let voted = seat.until.is_some();
             seat.forget(self.round);
             self.news.key_lost |= voted;
+            self.renewal.unconfirm(master);
             if self.stage == Stage::Claiming && voted {
                 seat.vote = Some(Seat::forgotten());
                 self.judge(now);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Stage};
 use super::fanout::Dispatch;
-use super::quorum::{MasterSet, Quorum};
+use super::quorum::{MasterId, MasterSet, Quorum};
 use super::request::Ttl;
 use super::seat::Seat;
 use super::time::Moment;
@@ -19,13 +19,23 @@ pub(super) struct Renewal {
     period: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
+    /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
+    /// masters farther away than the pause between two tries would confirm each, and none in time.
+    first: u32,
+    /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
     confirmed: MasterSet,
-    /// Masters that said in this round that the key is missing.
     absent: MasterSet,
     failing: bool,
     warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
     pub(super) adopting: bool,
+}
+
+impl Renewal {
+    /// Takes back what `master` confirmed: it lost the key since.
+    pub(super) const fn unconfirm(&mut self, master: MasterId) {
+        self.confirmed = self.confirmed.without(master);
+    }
 }
 
 /// How a renewal stands.
@@ -84,7 +94,7 @@ impl Attempt {
         }
         self.ttl = ttl;
         self.longest = self.longest.max(ttl.longest_stay());
-        self.begin_renewal(self.quorum.everyone(), now);
+        self.begin_renewal(self.quorum.everyone(), false, now);
         Some(self.renewal.round)
     }
 
@@ -123,7 +133,8 @@ impl Attempt {
 
     fn renewal_due(&mut self, now: Moment) {
         let retry = self.master_timeout.min(self.renewal.period / 4);
-        if self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed() {
+        let again = self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed();
+        if again {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
         }
@@ -132,18 +143,21 @@ impl Attempt {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
         // A master that still owes an answer would get nothing new from a second command in the same stream.
-        let idle = |master: &super::quorum::MasterId| self.seats[master.index()].renewing == 0;
+        let idle = |master: &MasterId| self.seats[master.index()].renewing == 0;
         let whom = self.quorum.everyone().filter(idle).collect();
-        self.begin_renewal(whom, now);
+        self.begin_renewal(whom, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
     }
 
-    fn begin_renewal(&mut self, whom: MasterSet, now: Moment) {
+    fn begin_renewal(&mut self, whom: MasterSet, again: bool, now: Moment) {
         self.round += 1;
         self.renewal.round = self.round;
         self.renewal.stamp = now;
-        self.renewal.confirmed = MasterSet::EMPTY;
-        self.renewal.absent = MasterSet::EMPTY;
+        if !again {
+            self.renewal.first = self.round;
+            self.renewal.confirmed = MasterSet::EMPTY;
+            self.renewal.absent = MasterSet::EMPTY;
+        }
         for master in whom {
             self.seats[master.index()].vote = None;
         }
@@ -156,17 +170,19 @@ impl Attempt {
             return self.release_again(master);
         }
         let seat = &mut self.seats[master.index()];
-        let current = dispatch.round == self.renewal.round;
+        let current = dispatch.round >= self.renewal.first;
         match vote {
             Vote::Granted => {
                 seat.confirm(dispatch);
                 if current && dispatch.round > seat.floor {
                     self.renewal.confirmed = self.renewal.confirmed.with(master);
+                    self.renewal.absent = self.renewal.absent.without(master);
                 }
             }
             Vote::Absent | Vote::Held(_) => {
                 self.news.key_lost |= seat.until.is_some();
                 seat.forget(dispatch.round);
+                self.renewal.unconfirm(master);
                 if current && vote == Vote::Absent {
                     self.renewal.absent = self.renewal.absent.with(master);
                 }

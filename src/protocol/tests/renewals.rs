@@ -223,3 +223,18 @@ fn an_extension_is_pending_until_decided() {
     assert_eq!(scene.released(), "Release m1 m2 m3 m4 m5");
     assert_eq!((scene.attempt.stage(), state(&scene)), (Stage::Released, Extension::Lost));
 }
+
+#[test]
+fn far_masters_that_answer_after_the_retry_still_confirm_the_renewal() {
+    let mut scene = renewing();
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.time(FIRST + 75 * MS);
+    assert_eq!(scene.sent(), "Renew m1 m2", "the others would get nothing new from a second command");
+    scene.all_hear(&[1, 2], &Vote::Granted);
+    scene.at(FIRST + 90 * MS).hears(3, Vote::Absent);
+    scene.all_hear(&[4, 5], &Vote::Granted);
+    let news = scene.news();
+    assert!(news.renewed && news.recovered, "four masters confirmed within the two tries");
+    assert_eq!((scene.deadline(), scene.next()), (Some(FIRST + VALIDITY), Some(2 * FIRST)));
+    assert_eq!(scene.sent(), "Heal m3");
+}
