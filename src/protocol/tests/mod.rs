@@ -11,3 +11,11 @@ mod releases;
 mod sweeps;
 
 mod handovers;
+
+mod world;
+
+mod storm;
+
+mod promises;
+
+mod dice;
