@@ -7,7 +7,7 @@ use super::fanout::Dispatch;
 use super::quorum::{MasterId, MasterSet};
 use super::seat::Seat;
 use super::time::Moment;
-use super::votes::Vote;
+use super::votes::{Fault, Vote};
 
 /// How long after the first delete on a new connection the next one goes out.
 const SECOND_SWEEP: Duration = Duration::from_secs(1);
@@ -113,8 +113,9 @@ impl Attempt {
             // Tried again each second while the key can be there, and whenever a new connection comes up. One that
             // was lost on a connection that is up is tried again in any case: no new connection need come.
             Vote::Failed(_) | Vote::Unknown(_) => {
-                let lost = matches!(vote, Vote::Unknown(_)) && seat.doubt.is_some();
-                let of_use = lost || (seat.may_have_key() && now < lingers_until);
+                let unsent = matches!(vote, Vote::Failed(Fault::Overloaded | Fault::Withdrawn));
+                let lost = unsent || matches!(vote, Vote::Unknown(_));
+                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < lingers_until);
                 seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::protocol::attempt::{Attempt, Loss, News, Stage};
-use crate::protocol::fanout::{Dispatch, Link};
+use crate::protocol::fanout::{Act, Dispatch, Link};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::request::Ttl;
@@ -140,8 +140,16 @@ impl Scene {
 
     /// `master` (counted from one) answers the oldest command it owes an answer to.
     pub(super) fn hears(&mut self, master: usize, vote: Vote) {
-        let of_it = |(dispatch, _): &(Dispatch, Link)| dispatch.to.index() == master - 1;
-        let place = self.outstanding.iter().position(of_it).expect("nothing was asked of it");
+        let of_it = |(dispatch, _): &&(Dispatch, Link)| dispatch.to.index() == master - 1;
+        let act = self.outstanding.iter().find(of_it).expect("nothing was asked of it").0.act;
+        self.hears_of(act, master, vote);
+    }
+
+    /// The same of the oldest such command, whatever was asked before it.
+    pub(super) fn hears_of(&mut self, act: Act, master: usize, vote: Vote) {
+        let is_it =
+            |(dispatch, _): &(Dispatch, Link)| dispatch.act == act && dispatch.to.index() == master - 1;
+        let place = self.outstanding.iter().position(is_it).expect("that was not asked of it");
         let (dispatch, link) = self.outstanding.remove(place);
         self.attempt.on_reply(&dispatch, Reply { vote, link: Some(link) }, self.now);
     }

@@ -1,11 +1,18 @@
 //! Sweeps: a command whose connection broke may come to the master later, and is deleted then.
 
 use super::scene::*;
-use crate::protocol::votes::Vote;
+use crate::protocol::attempt::Attempt;
+use crate::protocol::fanout::Act;
+use crate::protocol::votes::{Fault, Vote};
+
+/// A ttl that is not to be mixed up with the pause before the second delete.
+const LONG: u64 = 3 * S;
 
 /// A claim lost to others on four masters, whose command to m5 was cut off.
 fn cut_off() -> Scene {
-    let mut scene = Scene::claim();
+    let claim = Attempt::claim(five(), ttl(LONG / MS), MASTER_TIMEOUT, false, after(0));
+    let mut scene = Scene::of(claim);
+    scene.sent();
     scene.all_hear(&[1, 2, 3, 4], &held());
     scene.hears(5, broken());
     assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
@@ -25,8 +32,8 @@ fn the_next_connection_is_swept_at_once_after_a_second_and_after_the_ttl() {
     assert_eq!(scene.next(), Some(up + MS + S));
     assert_eq!(scene.time(up + MS + S).sent(), "Release m5");
     scene.hears(5, Vote::Absent);
-    assert_eq!(scene.next(), Some(up + MS + S + TTL * MS));
-    assert_eq!(scene.time(up + MS + S + TTL * MS).sent(), "Release m5");
+    assert_eq!(scene.next(), Some(up + MS + S + LONG));
+    assert_eq!(scene.time(up + MS + S + LONG).sent(), "Release m5");
     assert_eq!(scene.attempt.strays(), masters(&[5]));
     scene.hears(5, Vote::Granted);
     assert_eq!((scene.next(), scene.attempt.strays()), (None, masters(&[])));
@@ -47,7 +54,7 @@ fn on_the_connection_that_carried_the_command_one_delete_is_conclusive() {
 fn a_master_that_stays_away_is_not_asked_for_ever_but_whenever_it_is_back() {
     let mut scene = cut_off();
     while let Some(next) = scene.next() {
-        assert!(next <= 3 * S, "still asking");
+        assert!(next <= LONG + S, "still asking");
         if !scene.time(next).sent().is_empty() {
             scene.hears(5, unreachable());
         }
@@ -94,7 +101,7 @@ fn connections_that_come_and_go_do_not_shorten_the_sweeping() {
             scene.hears(5, Vote::Absent);
         }
     }
-    assert!(deletes.last() >= Some(&(200 * MS + S + TTL * MS)), "{deletes:?}");
+    assert!(deletes.last() >= Some(&(200 * MS + S + LONG)), "{deletes:?}");
     assert_eq!(scene.attempt.strays(), masters(&[]));
 }
 
@@ -106,10 +113,23 @@ fn a_sweep_without_an_answer_is_repeated_however_late_it_is() {
     scene.hears(5, Vote::Absent);
     scene.time(1_200 * MS).sent();
     scene.hears(5, Vote::Absent);
-    assert_eq!(scene.time(2_200 * MS).sent(), "Release m5");
-    scene.at(2_300 * MS).hears(5, silent());
-    assert_eq!(scene.next(), Some(3_300 * MS));
-    assert_eq!(scene.time(3_300 * MS).sent(), "Release m5");
+    assert_eq!(scene.time(4_200 * MS).sent(), "Release m5");
+    scene.at(4_300 * MS).hears(5, silent());
+    assert_eq!(scene.next(), Some(5_300 * MS));
+    assert_eq!(scene.time(5_300 * MS).sent(), "Release m5");
+    scene.hears(5, Vote::Failed(Fault::Overloaded));
+    assert_eq!(scene.time(6_300 * MS).sent(), "Release m5");
     scene.hears(5, Vote::Absent);
     assert_eq!((scene.next(), scene.attempt.strays()), (None, masters(&[])));
+}
+
+#[test]
+fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
+    let mut scene = Scene::claim();
+    scene.all_hear(&[1, 2, 3], &held());
+    scene.hears(4, Vote::Granted);
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+    scene.hears_of(Act::Release, 5, unreachable());
+    scene.hears(5, Vote::Granted);
+    assert_eq!(scene.sent(), "Release m5");
 }
