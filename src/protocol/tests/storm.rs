@@ -41,6 +41,8 @@ pub(super) struct Storm {
     pub(super) dice: Dice,
     pub(super) seen: Seen,
     pub(super) ttl: u64,
+    /// How long the transport waits for an answer: the time limit, or a little more, since timers are late.
+    pub(super) patience: u64,
     /// Whether the driver may be late with telling the time.
     stalls: bool,
     pub(super) last_holder: Option<usize>,
@@ -63,10 +65,12 @@ impl Storm {
     fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let clients = 2 + dice.below(2);
+        let patience = if dice.one_in(2) { PATIENCE } else { PATIENCE + 20 * MS };
         let wires = vec![<[Wire; MASTERS]>::default(); clients];
         let (ttl, stalls) = (if dice.one_in(2) { 1_000 } else { 3_000 }, dice.one_in(4));
-        let world = World { now: 10 * S, wires, ..World::default() };
-        Self { world, dice, seen: Seen::default(), ttl, stalls, last_holder: None }
+        let overload = if dice.one_in(2) { 0 } else { 31 };
+        let world = World { now: 10 * S, wires, overload, ..World::default() };
+        Self { world, dice, seen: Seen::default(), ttl, patience, stalls, last_holder: None }
     }
 
     fn live(mut self) -> Seen {
@@ -103,7 +107,7 @@ impl Storm {
                 self.saw(Sight::Restart);
             }
             97..100 if !wire.ghosts.is_empty() => self.haunt(client, master),
-            _ => {}
+            _ => self.world.withdraw(client, master),
         }
     }
 
@@ -176,7 +180,7 @@ impl Storm {
     pub(super) fn due(&self) -> impl Iterator<Item = u64> {
         let attempts = self.world.actors.iter().filter_map(|actor| actor.machine.next_time());
         let flights = self.world.wires.iter().flatten().flat_map(|wire| &wire.flights);
-        let timeouts = flights.filter(|flight| !flight.answered).map(|flight| flight.sent + PATIENCE);
+        let timeouts = flights.filter(|flight| !flight.answered).map(|flight| flight.sent + self.patience);
         attempts.map(|next| next.as_nanos()).chain(timeouts)
     }
 

@@ -127,6 +127,9 @@ pub(super) struct World {
     /// By client, then by master.
     pub(super) wires: Vec<[Wire; MASTERS]>,
     pub(super) actors: Vec<Actor>,
+    /// How often an outbox is full: at every nth command; zero is never.
+    pub(super) overload: u32,
+    pub(super) handed_over: u32,
     pub(super) late_executions: u32,
     /// Deletes after the first.
     pub(super) sweeps: u32,
@@ -145,8 +148,11 @@ impl World {
                 self.sweeps += u32::from(actor.deleting.contains(dispatch.to));
                 actor.deleting = actor.deleting.with(dispatch.to);
             }
+            self.handed_over += 1;
             let wire = &mut self.wires[actor.client][dispatch.to.index()];
-            if wire.up {
+            if self.overload > 0 && self.handed_over % self.overload == 0 {
+                actor.machine.on_reply(&dispatch, Reply::unsent(Fault::Overloaded), moment(self.now));
+            } else if wire.up {
                 let link = wire.link;
                 wire.flights.push_back(Flight {
                     attempt,
@@ -185,6 +191,17 @@ impl World {
             self.answer(&flight, vote);
         }
         true
+    }
+
+    /// The last command of a connection is not sent yet, and taken back if it lost its use.
+    pub(super) fn withdraw(&mut self, client: usize, master: usize) {
+        let flights = &mut self.wires[client][master].flights;
+        let of_use =
+            |flight: &Flight| self.actors[flight.attempt].machine.wants(&flight.dispatch, moment(self.now));
+        if flights.back().is_some_and(|flight| flight.vote.is_none() && !flight.answered && !of_use(flight)) {
+            let flight = flights.pop_back().unwrap();
+            self.answer(&flight, Vote::Failed(Fault::Withdrawn));
+        }
     }
 
     pub(super) fn answer(&mut self, flight: &Flight, vote: Vote) {
