@@ -201,7 +201,7 @@ impl Attempt {
         let enough = renewal.confirmed.len() >= self.quorum.needed();
         self.news.renewed |= enough || !under_way;
         if enough {
-            renewal.adopting = false;
+            self.news.deadline |= std::mem::take(&mut renewal.adopting);
             if renewal.due.is_some() {
                 renewal.due = Some(renewal.regular);
             }

@@ -52,7 +52,7 @@ fn an_adopted_lease_has_no_deadline_until_w_masters_confirmed_it() {
     assert_eq!(scene.deadline(), None);
     scene.hears(3, Vote::Absent);
     scene.hears(4, Vote::Granted);
-    assert_eq!(scene.deadline(), Some(VALIDITY));
+    assert_eq!((scene.deadline(), scene.news().deadline), (Some(VALIDITY), true));
     assert_eq!(scene.attempt.extension(round, scene.now()), Extension::Confirmed);
     assert_eq!(scene.sent(), "Heal m3");
 }

@@ -150,7 +150,7 @@ impl World {
             }
             self.handed_over += 1;
             let wire = &mut self.wires[actor.client][dispatch.to.index()];
-            if self.overload > 0 && self.handed_over % self.overload == 0 {
+            if self.handed_over.is_multiple_of(self.overload) {
                 actor.machine.on_reply(&dispatch, Reply::unsent(Fault::Overloaded), moment(self.now));
             } else if wire.up {
                 let link = wire.link;
