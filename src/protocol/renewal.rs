@@ -94,8 +94,21 @@ impl Attempt {
         }
         self.ttl = ttl;
         self.longest = self.longest.max(ttl.longest_stay());
+        self.renew_within(ttl.renewal_period(), now);
         self.begin_renewal(self.quorum.everyone(), false, now);
         Some(self.renewal.round)
+    }
+
+    /// The watchdog renews with the latest ttl, and so at least as often as that one needs.
+    fn renew_within(&mut self, period: Duration, now: Moment) {
+        let renewal = &mut self.renewal;
+        if let Some(due) = renewal.due
+            && period < renewal.period
+        {
+            renewal.period = period;
+            renewal.regular = renewal.regular.min(now.plus(period));
+            renewal.due = Some(due.min(renewal.regular));
+        }
     }
 
     /// How the extension of `round` stands. A later renewal that w masters confirm answers for it.

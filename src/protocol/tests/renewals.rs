@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scene::*;
-use crate::protocol::attempt::{Loss, Stage};
+use crate::protocol::attempt::{Attempt, Loss, Stage};
 use crate::protocol::fanout::Act;
 use crate::protocol::renewal::Extension;
 use crate::protocol::votes::{Fault, Vote};
@@ -237,4 +237,20 @@ fn far_masters_that_answer_after_the_retry_still_confirm_the_renewal() {
     assert!(news.renewed && news.recovered, "four masters confirmed within the two tries");
     assert_eq!((scene.deadline(), scene.next()), (Some(FIRST + VALIDITY), Some(2 * FIRST)));
     assert_eq!(scene.sent(), "Heal m3");
+}
+
+#[test]
+fn a_shorter_ttl_is_renewed_more_often() {
+    let mut scene = Scene::of(Attempt::claim(five(), ttl(30_000), MASTER_TIMEOUT, false, after(0)));
+    scene.sent();
+    scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
+    scene.attempt.watch_over(after(10 * S), Duration::from_secs(10));
+    scene.at(9 * S).attempt.extend(ttl(3_000), after(9 * S));
+    while scene.is_held() && scene.now() < after(60 * S) {
+        scene.sent();
+        scene.all_answer(&Vote::Granted);
+        let next = scene.next().unwrap();
+        scene.time(next);
+    }
+    assert!(scene.is_held(), "{:?}: all five confirm all the time", scene.attempt.stage());
 }

@@ -158,6 +158,13 @@ impl Scene {
         numbers.iter().for_each(|master| self.hears(*master, vote.clone()));
     }
 
+    /// Every command handed over is answered in the same way.
+    pub(super) fn all_answer(&mut self, vote: &Vote) {
+        while let Some((dispatch, _)) = self.outstanding.first() {
+            self.hears(dispatch.to.index() + 1, vote.clone());
+        }
+    }
+
     /// A new connection to `master`, to the same process or to a new one.
     pub(super) fn connected(&mut self, master: usize, restarted: bool) {
         self.links[master - 1] += 1;
