@@ -40,7 +40,11 @@ impl Storm {
                 let masters = self.world.masters.iter();
                 let backing =
                     masters.filter(|m| now < m.quarantine || m.key(now).as_ref().is_some_and(backs));
-                assert!(backing.count() >= 3, "valid without w keys: {actor:?} {:?}", self.world.masters);
+                assert!(
+                    backing.count() >= self.quorum.needed(),
+                    "valid without w keys: {actor:?} {:?}",
+                    self.world.masters
+                );
             } else if actor.machine.stage() == Stage::Held {
                 self.world.actors[attempt].passed = true;
             }

@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::scene::{MASTER_TIMEOUT, MS, S, five, ttl};
 use super::world::{Actor, MASTERS, Wire, World, moment};
 use crate::protocol::attempt::{Attempt, Stage};
-use crate::protocol::quorum::MasterSet;
+use crate::protocol::quorum::{MasterSet, Quorum};
 
 const LIVES: u64 = 12_000;
 const STEPS: usize = 180;
@@ -45,6 +45,7 @@ pub(super) struct Storm {
     pub(super) patience: u64,
     /// Whether the driver may be late with telling the time.
     stalls: bool,
+    pub(super) quorum: Quorum,
     pub(super) last_holder: Option<usize>,
 }
 
@@ -66,11 +67,13 @@ impl Storm {
         let mut dice = Dice::new(seed);
         let clients = 2 + dice.below(2);
         let patience = if dice.one_in(2) { PATIENCE } else { PATIENCE + 20 * MS };
+        let votes = if dice.one_in(4) { 4 } else { 3 };
+        let quorum = five().with_min_votes(votes).unwrap();
         let wires = vec![<[Wire; MASTERS]>::default(); clients];
         let (ttl, stalls) = (if dice.one_in(2) { 1_000 } else { 3_000 }, dice.one_in(4));
         let overload = if dice.one_in(2) { 0 } else { 31 };
         let world = World { now: 10 * S, wires, overload, ..World::default() };
-        Self { world, dice, seen: Seen::default(), ttl, patience, stalls, last_holder: None }
+        Self { world, dice, seen: Seen::default(), ttl, patience, stalls, quorum, last_holder: None }
     }
 
     fn live(mut self) -> Seen {
@@ -135,7 +138,7 @@ impl Storm {
             let watch = self.dice.one_in(2);
             self.world.actors.push(Actor {
                 client,
-                machine: Attempt::claim(five(), ttl(self.ttl), MASTER_TIMEOUT, watch, now),
+                machine: Attempt::claim(self.quorum, ttl(self.ttl), MASTER_TIMEOUT, watch, now),
                 began: self.world.now,
                 release_began: None,
                 seen: Stage::Claiming,
