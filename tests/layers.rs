@@ -218,12 +218,8 @@ impl Room {
         }
         if self.is_in("bin") && name == "quorlock" {
             let first = mention.path.get(1).map_or("", String::as_str);
-            let open =
-                if mention.path.len() > 2 { OPEN_TO_BIN.contains(&first) } else { shown.contains(first) };
-            if !open
-                && !(OPEN_TO_BIN.contains(&first)
-                    || shown.contains(first) && first.starts_with(char::is_uppercase))
-            {
+            let lifted = shown.contains(first) && first.starts_with(char::is_uppercase);
+            if !lifted && !OPEN_TO_BIN.contains(&first) {
                 breach(format!("`{}` is no public name on lib.rs", mention.path.join("::")));
             }
         }
@@ -286,9 +282,8 @@ impl Room {
                 "use" => importing = true,
                 _ => {}
             }
-            if !is_name(token)
-                || !self.begins_path(at) && !(importing && at > 0 && self.tokens[at - 1] == "use")
-            {
+            let just_imported = importing && at > 0 && self.tokens[at - 1] == "use";
+            if !is_name(token) || !(self.begins_path(at) || just_imported) {
                 at += 1;
                 continue;
             }
@@ -440,7 +435,7 @@ fn tree(tokens: &[String], at: usize) -> (Vec<Vec<String>>, usize) {
                 return (paths, next + 1);
             }
             Some(name) if is_name(name) || name == "*" => {
-                if name != "*" && !(name == "self" && !path.is_empty()) {
+                if name != "*" && (name != "self" || path.is_empty()) {
                     path.push(name.to_owned());
                 }
                 at += 1;
