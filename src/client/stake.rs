@@ -108,7 +108,7 @@ impl Stake {
             }
         }
         if news != News::default() {
-            super::events::report(self, &state.attempt, news, now);
+            super::events::report(&self.resource, &self.holder, &state.attempt, news, now);
             drop(state);
             self.changed.notify_waiters();
         }
