@@ -101,7 +101,8 @@ impl Stake {
         self.publish(&mut state);
         let news = state.attempt.take_news();
         if state.kept {
-            let next = state.attempt.next_time();
+            let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
+            let next = state.attempt.next_time().or_else(waits);
             if next != state.due {
                 self.shared.keeper.reschedule(self, state.due, next);
                 state.due = next;

@@ -230,6 +230,13 @@ impl Attempt {
         own.into_iter().chain(cleaning).min()
     }
 
+    /// Whether nothing can happen to the attempt any more, on no master. One that waits for a connection, perhaps for
+    /// ever, is not finished: its key is to be deleted when that comes up (rule 6).
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.is_over() && self.next_time().is_none() && !self.seats.iter().any(Seat::has_left_key)
+    }
+
     /// The holder's own look at the clock found the deadline passed, before any input did.
     pub fn lapse(&mut self) {
         if self.stage == Stage::Held {

@@ -10,6 +10,9 @@ use super::seat::Seat;
 use super::time::Moment;
 use super::votes::Vote;
 
+/// A watchdog does not run faster.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
     /// The watchdog's next try, if there is a watchdog.
@@ -67,7 +70,7 @@ impl Attempt {
     pub fn watch_over(&mut self, first: Moment, period: Duration) {
         self.renewal.due = Some(first);
         self.renewal.regular = first;
-        self.renewal.period = period;
+        self.renewal.period = period.max(SHORTEST_PERIOD);
     }
 
     /// Ends the hold at `cap`, if nothing ends it earlier.
@@ -147,12 +150,18 @@ impl Attempt {
     fn renewal_due(&mut self, now: Moment) {
         let retry = self.master_timeout.min(self.renewal.period / 4);
         let again = self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed();
+        let patience = self.renewal.stamp.plus(retry);
+        if again && now < patience {
+            // An extension is under way; it may well be confirmed.
+            self.renewal.due = Some(patience);
+            return;
+        }
         if again {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
         }
         // Slots missed while the machine was suspended are skipped, not made up for.
-        while self.renewal.regular <= now && !self.renewal.period.is_zero() {
+        while self.renewal.regular <= now {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
         // A master that still owes an answer would get nothing new from a second command in the same stream.
