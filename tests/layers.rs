@@ -35,7 +35,7 @@ const STOREYS: [&[&str]; 9] = [
     &["votes"],
     &["validity"],
     &["verdict"],
-    &["seat"],
+    &["seat", "news"],
     &["attempt", "claim", "renewal", "release"],
 ];
 

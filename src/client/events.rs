@@ -1,7 +1,8 @@
 //! What happened to a lock, for the log.
 
 use super::holder::HolderId;
-use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
