@@ -66,6 +66,13 @@ impl Attempt {
         self.judge_deadline(now);
     }
 
+    /// Since when the lease is held, if it is renewed and nothing but its holder is to end it.
+    #[must_use]
+    pub fn endless_since(&self) -> Option<Moment> {
+        let endless = self.renewal.due.is_some() && self.cap == Moment::NEVER;
+        (self.stage == Stage::Held && endless).then_some(self.started)
+    }
+
     /// Leaves the keys to their ttl: the lease is no longer ours to renew or to release.
     pub fn leave(&mut self) {
         self.stage = Stage::Released;
@@ -208,7 +215,8 @@ impl Attempt {
     }
 
     /// One renewal period before the loss; never for a lease nobody renews.
-    fn risk_begins(&self) -> Moment {
+    #[must_use]
+    pub fn risk_begins(&self) -> Moment {
         match self.renewal.due {
             Some(_) if self.deadline < self.cap => self.deadline.minus(self.renewal.period),
             _ => Moment::NEVER,
