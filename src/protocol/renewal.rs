@@ -192,9 +192,9 @@ impl Attempt {
             self.news.recovered |= std::mem::take(&mut renewal.failing);
         }
         self.judge_deadline(now);
+        self.renewal.warned &= now >= self.risk_begins();
         // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
         if enough && self.stage == Stage::Held {
-            self.renewal.warned &= now >= self.risk_begins();
             let absent = std::mem::take(&mut self.renewal.absent);
             self.to_heal = absent.fold(self.to_heal, MasterSet::with);
         }
