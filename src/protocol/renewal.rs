@@ -132,8 +132,10 @@ impl Attempt {
         while self.renewal.regular <= now && !self.renewal.period.is_zero() {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
-        // A master that still owes an answer would get nothing new from a second command in the same stream.
-        let idle = |master: &super::quorum::MasterId| self.seats[master.index()].renewing == 0;
+        // A master that still owes an answer would get nothing new from a second command in the same stream, until
+        // its time is up and the answer will be thrown away.
+        let overdue = now >= self.renewal.stamp.plus(self.master_timeout);
+        let idle = |master: &super::quorum::MasterId| overdue || self.seats[master.index()].renewing == 0;
         let whom = self.quorum.everyone().filter(idle).collect();
         self.begin_renewal(whom, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
