@@ -19,9 +19,13 @@ pub(super) struct Renewal {
     period: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
+    /// Whom the round asks, and who has confirmed it.
+    asked: MasterSet,
     confirmed: MasterSet,
     /// Masters that said in this round that the key is missing.
     absent: MasterSet,
+    /// The latest round that w masters confirmed.
+    confirmed_round: u32,
     failing: bool,
     warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
@@ -99,7 +103,7 @@ impl Attempt {
             return Extension::Lost;
         }
         let renewal = &self.renewal;
-        if renewal.round >= round && renewal.confirmed.len() >= self.quorum.needed() {
+        if renewal.confirmed_round >= round {
             Extension::Confirmed
         } else if self.seats.iter().any(|seat| seat.renewing > 0)
             && now < renewal.stamp.plus(self.master_timeout)
@@ -124,6 +128,10 @@ impl Attempt {
 
     fn renewal_due(&mut self, now: Moment) {
         let retry = self.master_timeout.min(self.renewal.period / 4);
+        if self.may_yet_be_confirmed(now) {
+            self.renewal.due = Some(now.plus(retry));
+            return;
+        }
         if self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed() {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
@@ -141,10 +149,21 @@ impl Attempt {
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
     }
 
+    /// Whether w masters may confirm the round with answers under way. A new one would take them for an old round's.
+    fn may_yet_be_confirmed(&self, now: Moment) -> bool {
+        let renewal = &self.renewal;
+        let under_way = renewal.asked.filter(|master| self.seats[master.index()].renewing > 0);
+        let possible = under_way.fold(renewal.confirmed, MasterSet::with).len();
+        renewal.confirmed.len() < self.quorum.needed()
+            && possible >= self.quorum.needed()
+            && now < renewal.stamp.plus(self.master_timeout)
+    }
+
     fn begin_renewal(&mut self, whom: MasterSet, now: Moment) {
         self.round += 1;
         self.renewal.round = self.round;
         self.renewal.stamp = now;
+        self.renewal.asked = whom;
         self.renewal.confirmed = MasterSet::EMPTY;
         self.renewal.absent = MasterSet::EMPTY;
         for master in whom {
@@ -188,6 +207,7 @@ impl Attempt {
         self.news.renewed |= enough || !self.seats.iter().any(|seat| seat.renewing > 0);
         if enough {
             renewal.adopting = false;
+            renewal.confirmed_round = renewal.round;
             if renewal.due.is_some() {
                 renewal.due = Some(renewal.regular);
             }
