@@ -600,14 +600,23 @@ async fn a_hold_without_a_bound_is_told_of_each_hour() {
         assert_at("the reminder", *told, began + nth * hour);
     }
     assert!(guard.release().await.is_freed());
-    // A machine that slept reminds once, not once an hour slept.
-    let guard = client.lock(RESOURCE).acquire().await.expect("calm");
     drop(bounded);
+    sleep(2 * hour).await;
+    assert_eq!(events.at(text).len(), 4, "nothing is held");
+    // Also between renewals that are rarer; and a machine that slept is reminded once, not once an hour slept.
+    let client = Network::new(5);
+    let slept = client.clone();
+    let client = client.client_with(Policy::new().with_max_ttl(24 * hour));
+    let guard = client.lock(RESOURCE).ttl(24 * hour).acquire().await.expect("calm");
+    let unrenewed = client.lock("order:2").ttl(24 * hour).no_renewal().acquire().await.expect("calm");
     sleep(2 * hour + millis(100)).await;
     assert_eq!(events.at(text).len(), 6);
-    drop(guard);
-    sleep(2 * hour).await;
-    assert_eq!(events.at(text).len(), 6, "nothing is held");
+    slept.suspend(3 * hour);
+    sleep(millis(1_100)).await;
+    assert_eq!(events.at(text).len(), 7);
+    sleep(hour - millis(900)).await;
+    assert_eq!(events.at(text).len(), 8);
+    assert!(guard.is_valid() && unrenewed.is_valid());
 }
 
 /// What was logged, and when.
