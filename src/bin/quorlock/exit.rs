@@ -101,6 +101,13 @@ impl Failure {
     }
 }
 
+/// One line a master.
+fn answers(refusal: &Refusal) -> String {
+    let answer = |vote: Option<&Vote>| vote.map_or("no answer yet".to_owned(), ToString::to_string);
+    let lines = refusal.votes().enumerate();
+    lines.map(|(nth, (master, vote))| format!("\n  m{} {master}: {}", nth + 1, answer(vote))).collect()
+}
+
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Self {
         Self::new(Exit::Usage, "bad_request", error.to_string())
@@ -141,12 +148,19 @@ impl From<ExtendError> for Failure {
             ExtendError::Unconfirmed { refusal, .. } => {
                 let gone = |vote: &Vote| matches!(vote, Vote::Absent | Vote::Held(_));
                 let gone = refusal.votes().filter(|(_, vote)| vote.is_some_and(gone)).count();
-                if gone >= refusal.tally().quorum().blocking() {
-                    let text = format!("not held by this holder any more: {refusal}");
-                    Self::refused(Exit::NotHeld, "not_held", text, &refusal)
-                        .hint("Its ttl is over, or it was released. `quorlock acquire` it anew.")
+                let (tally, answers) = (refusal.tally(), answers(&refusal));
+                let (had, quorum) = (tally.granted().len(), tally.quorum());
+                let (masters, needed) = (quorum.masters(), quorum.needed());
+                if gone >= quorum.blocking() {
+                    let text = format!(
+                        "not held: this holder's key stands on {had} of {masters} masters, {needed} needed"
+                    );
+                    Self::refused(Exit::NotHeld, "not_held", text + &answers, &refusal).hint(
+                        "Its ttl is over, it was released, or the lock is somebody else's: acquire it anew.",
+                    )
                 } else {
-                    Self::no_quorum("no_quorum", format!("not extended, no quorum: {refusal}"), &refusal)
+                    let text = format!("no quorum: extended on {had} of {masters} masters, {needed} needed");
+                    Self::no_quorum("no_quorum", text + &answers, &refusal)
                 }
             }
             _ => Self::other(text),
