@@ -9,7 +9,7 @@ fn two_of_five_masters_can_be_down_or_frozen() {
     let stage = Stage::new();
     stage.bed[1].freeze().unwrap();
     stage.bed[3].kill().unwrap();
-    let json = stage.quorlock(["acquire", "a", "--json"]).json();
+    let json = stage.quorlock(["acquire", "a", "--wait", "50s", "--json"]).json();
     assert_eq!((&json["outcome"], &json["votes"]["granted"]), (&"acquired".into(), &3.into()), "{json}");
     let holder = json["holder"].as_str().unwrap();
     assert_eq!(stage.quorlock(["extend", "a", "--holder", holder, "--ttl", "50s"]).ok(), holder);
@@ -58,11 +58,10 @@ fn fresh_masters_abstain_and_the_error_names_the_quarantine_and_init() {
 #[test]
 fn fresh_masters_vote_by_themselves_after_the_longest_ttl() {
     let stage = Stage::fresh();
-    let rules = ["--max-ttl", "1s", "--master-timeout", "300ms"];
-    let acquire = ["acquire", "a", "--ttl", "900ms", "--wait", "50s"];
-    stage.quorlock(acquire.into_iter().chain(rules)).ok();
+    let rules = ["--max-ttl", "4s", "--ttl", "3s", "--wait", "50s"];
+    stage.quorlock(["acquire", "a"].into_iter().chain(rules)).ok();
     // Another longest ttl than the fleet's is refused, with both.
-    stage.quorlock(["acquire", "a", "--wait", "0s"]).fails(69, &["1000 ms", "60000 ms"]);
+    stage.quorlock(["acquire", "a", "--wait", "0s"]).fails(69, &["4000 ms", "60000 ms"]);
 }
 
 #[test]

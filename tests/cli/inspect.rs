@@ -5,7 +5,7 @@ use crate::stage::Stage;
 #[test]
 fn a_held_lock_is_shown_master_by_master() {
     let stage = Stage::new();
-    let holder = stage.quorlock(["acquire", "a"]).ok().to_owned();
+    let holder = stage.acquire_everywhere("a", &[]).ok().to_owned();
     let ended = stage.quorlock(["inspect", "a"]);
     let shown = ended.ok();
     assert_eq!(shown.lines().count(), 7, "{shown}");
@@ -82,6 +82,7 @@ fn fresh_masters_abstain_and_looking_writes_nothing() {
     // A claimer asks for votes, and so begins the quarantine.
     stage.quorlock(["acquire", "a", "--wait", "0s"]).fails(69, &[]);
     let json = stage.quorlock(["inspect", "a", "--json"]).json();
-    let left = json["masters"][0]["abstains"]["quarantined_ms"].as_u64().unwrap();
+    let abstains = json["masters"].as_array().unwrap().iter().map(|master| &master["abstains"]);
+    let left = abstains.filter_map(|abstains| abstains["quarantined_ms"].as_u64()).max().unwrap();
     assert!((1..=60_602).contains(&left), "{json}");
 }

@@ -27,7 +27,8 @@ pub(crate) struct Ledger {
     inside: Vec<Option<usize>>,
     ready: usize,
     finished: Vec<usize>,
-    wrote: u64,
+    /// Each value, and by whom.
+    written: Vec<(u64, usize)>,
     /// By whom.
     refused: Vec<usize>,
     missed: u64,
@@ -55,14 +56,7 @@ impl Ledger {
             }
             Event::Pondering { .. } => self.pondering = Some(contender),
             Event::Wrote { at, value } => {
-                self.wrote += 1;
-                let expected = self.wrote;
-                if value != expected {
-                    self.problem(format!(
-                        "contender {} wrote {value} as the increment number {expected}: one was lost",
-                        contender + 1
-                    ));
-                }
+                self.written.push((value, contender));
                 if self.stay(contender).is_none_or(|stay| at > stay.valid_until) {
                     self.problem(format!("contender {} wrote after its deadline", contender + 1));
                 }
@@ -130,8 +124,22 @@ impl Ledger {
         self.finished.contains(&contender)
     }
 
-    pub(crate) fn wrote(&self) -> u64 {
-        self.wrote
+    pub(crate) fn wrote(&self) -> usize {
+        self.written.len()
+    }
+
+    /// Values that were written more than once: all but one of those increments were lost. The contenders' lines come
+    /// by pipes of their own, so that only the whole can be judged.
+    pub(crate) fn lost_updates(&self) -> Vec<String> {
+        let mut written = self.written.clone();
+        written.sort_unstable();
+        let twice = written.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        twice
+            .map(|pair| {
+                let (value, first, second) = (pair[0].0, pair[0].1 + 1, pair[1].1 + 1);
+                format!("contenders {first} and {second} both wrote {value}: an increment was lost")
+            })
+            .collect()
     }
 
     pub(crate) fn refused(&self) -> usize {
@@ -213,14 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_update_shows_at_once() {
+    fn a_lost_update_shows_and_so_does_a_late_write() {
         let mut ledger = Ledger::of(2);
         for contender in 0..2 {
             ledger.enter(contender, Event::Entered { at: 10, valid_until: 50 });
         }
         ledger.enter(0, Event::Wrote { at: 20, value: 1 });
-        assert!(ledger.problems().is_empty());
+        assert!(ledger.lost_updates().is_empty());
         ledger.enter(1, Event::Wrote { at: 21, value: 1 });
-        assert_eq!((ledger.wrote(), ledger.problems().len(), ledger.overlaps()), (2, 1, 1));
+        assert_eq!((ledger.wrote(), ledger.lost_updates().len(), ledger.overlaps()), (2, 1, 1));
+        assert!(ledger.problems().is_empty());
+        ledger.enter(1, Event::Wrote { at: 51, value: 2 });
+        assert!(ledger.problems()[0].contains("after its deadline"));
     }
 }

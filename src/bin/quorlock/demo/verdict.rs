@@ -9,8 +9,8 @@ use super::stage::{Stage, TTL};
 use crate::duration::millis;
 
 pub(crate) struct Verdict {
-    done: Option<u64>,
-    expected: u64,
+    done: Option<usize>,
+    expected: usize,
     overlaps: usize,
     refused: usize,
     missed: u64,
@@ -31,7 +31,7 @@ pub(crate) fn judge(stage: &Stage, seen: &Seen) -> Verdict {
         seen: *seen,
         acquisitions: ledger.acquisitions(),
         story: stage.story.told().to_vec(),
-        problems: ledger.problems().to_vec(),
+        problems: [ledger.problems(), &ledger.lost_updates()].concat(),
     };
     verdict.check();
     verdict

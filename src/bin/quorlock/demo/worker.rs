@@ -20,6 +20,8 @@ pub(crate) const RESOURCE: &str = "demo:counter";
 const WAIT: Duration = Duration::from_secs(10);
 /// The pauses between claims, short since the lock is held for so short.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(150));
+/// Left of the lock, at least, when it writes: a write takes its time, too.
+const MARGIN: Duration = Duration::from_millis(100);
 /// How often a long thought is interrupted, to see whether a renewal moved the deadline.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -37,7 +39,7 @@ pub(crate) async fn run(global: &Global, args: &DemoWorker) -> Result<Exit, Fail
 
 async fn work(redlock: &Redlock, args: &DemoWorker, orders: &mut Orders) -> Result<(), Failure> {
     let request = redlock.lock(RESOURCE).ttl(args.ttl).wait(WAIT);
-    while !orders.to_stop() {
+    while !orders.should_stop() {
         match request.acquire().await {
             Ok(guard) => increment(guard, &args.counter, orders).await?,
             Err(error) => say(&Event::Missed { why: error.to_string() })?,
@@ -57,12 +59,12 @@ async fn increment(guard: Guard, counter: &Path, orders: &mut Orders) -> Result<
         return leave(guard).await;
     };
     sleep(a_while(20, 60)).await;
-    if orders.to_ponder() {
+    if orders.should_ponder() {
         say(&Event::Pondering { at: now() })?;
         ponder(&hold, orders).await?;
     }
     say(&Event::Renewed { valid_until: valid_until(&hold) })?;
-    if hold.is_valid() {
+    if hold.is_valid() && hold.remaining() > MARGIN {
         std::fs::write(counter, (value + 1).to_string())
             .map_err(|error| Failure::other(format!("{}: {error}", counter.display())))?;
         say(&Event::Wrote { at: now(), value: value + 1 })?;
@@ -94,10 +96,17 @@ async fn leave(guard: Guard) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Zero once the lock is over. The clock is read last, so that an interval is rather too long than too short.
+/// Zero once the lock is over. Looks again if it was frozen, or kept waiting, between the two readings.
 fn valid_until(hold: &Hold) -> u64 {
-    let remaining = hold.remaining();
-    if remaining.is_zero() { 0 } else { now() + u64::try_from(remaining.as_nanos()).unwrap_or(0) }
+    loop {
+        let (before, remaining, after) = (now(), hold.remaining(), now());
+        if remaining.is_zero() {
+            return 0;
+        }
+        if after - before < 1_000_000 {
+            return after + u64::try_from(remaining.as_nanos()).unwrap_or(0);
+        }
+    }
 }
 
 fn say(event: &Event) -> Result<(), Failure> {
@@ -159,12 +168,12 @@ impl Orders {
         }
     }
 
-    fn to_stop(&mut self) -> bool {
+    fn should_stop(&mut self) -> bool {
         self.hear();
         self.stop
     }
 
-    fn to_ponder(&mut self) -> bool {
+    fn should_ponder(&mut self) -> bool {
         self.hear();
         std::mem::take(&mut self.ponder) && !self.stop
     }
