@@ -71,6 +71,8 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Takes a lock, leaves it to its ttl, and prints its holder id.
+    ///
+    /// Nothing renews it: `extend` it in time, and `release` it, with the holder id.
     Acquire(Acquire),
     /// Gives a lock that was acquired more time.
     Extend(Extend),

@@ -1,6 +1,5 @@
 //! `quorlock inspect`: what stands at a resource, master by master, and what that comes to.
 
-use quorlock::protocol::request::printable;
 use quorlock::protocol::votes::Remaining;
 use quorlock::{Abstention, Finding, Inspection, KeyState, Sighting};
 use serde_json::{Value, json};
@@ -44,7 +43,7 @@ fn table(inspection: &Inspection) -> String {
 fn row(index: usize, sighting: &Sighting) -> [String; 7] {
     let (state, holder, ttl) = match &sighting.key {
         Ok(KeyState::Free) => ("free", String::new(), String::new()),
-        Ok(KeyState::Held { holder, remaining }) => ("held", printable(holder), left(*remaining)),
+        Ok(KeyState::Held { holder, remaining }) => ("held", whole(holder), left(*remaining)),
         Ok(KeyState::OtherType { remaining }) => ("held", "(not a string)".to_owned(), left(*remaining)),
         Err(_) => ("unseen", String::new(), String::new()),
     };
@@ -65,6 +64,11 @@ fn row(index: usize, sighting: &Sighting) -> [String; 7] {
     ]
 }
 
+/// Not cut, as in other texts: it is copied from here into the next command.
+fn whole(holder: &[u8]) -> String {
+    holder.escape_ascii().to_string()
+}
+
 fn left(remaining: Remaining) -> String {
     match remaining {
         Remaining::For(left) => show(left),
@@ -77,7 +81,7 @@ fn sentence(inspection: &Inspection, finding: &Finding) -> String {
     let (masters, needed) = (inspection.quorum.masters(), inspection.quorum.needed());
     match finding {
         Finding::Held { holder, votes, at_least } => {
-            let who = if holder.is_empty() { "a key of another type".to_owned() } else { printable(holder) };
+            let who = if holder.is_empty() { "a key of another type".to_owned() } else { whole(holder) };
             let until = match at_least {
                 Some(left) => format!("valid for {} more at least", show(*left)),
                 None => {

@@ -17,6 +17,11 @@ pub(crate) fn result(global: &Global, text: impl Display, json: &Value) {
     let _ = out.flush();
 }
 
+/// A line for a person, on standard error.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// The end of the command: says what went wrong, and the exit code.
 pub(crate) fn end(global: &Global, ended: Result<Exit, Failure>) -> ExitCode {
     let exit = ended.unwrap_or_else(|failure| {
@@ -25,7 +30,7 @@ pub(crate) fn end(global: &Global, ended: Result<Exit, Failure>) -> ExitCode {
             json.insert("error".into(), failure.text.as_str().into());
             let _ = writeln!(io::stdout(), "{}", Value::Object(json));
         }
-        let _ = writeln!(io::stderr(), "error: {}", failure.text);
+        note(format_args!("error: {}", failure.text));
         failure.exit
     });
     ExitCode::from(exit.code())

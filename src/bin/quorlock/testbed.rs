@@ -47,7 +47,7 @@ async fn up(global: &Global, bed: &StandingBed) -> Result<Exit, Failure> {
     let text = format!("export QUORLOCK_MASTERS={}", urls.join(","));
     output::result(global, text, &json!({ "outcome": "up", "masters": urls }));
     if !global.json && !global.quiet {
-        eprintln!("{masters} masters are up; `quorlock testbed down` ends them");
+        output::note(format_args!("{masters} masters are up; `quorlock testbed down` ends them"));
     }
     Ok(Exit::Done)
 }

@@ -97,6 +97,23 @@ impl Crew {
     }
 }
 
+/// Waits until they are gone, so that none writes into a folder that is being removed.
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for contender in &mut self.contenders {
+            let _ = contender.child.start_kill();
+        }
+        for contender in &mut self.contenders {
+            for _ in 0..400 {
+                if !matches!(contender.child.try_wait(), Ok(None)) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
 fn of(contender: usize, what: &str, error: &std::io::Error) -> Failure {
     Failure::other(format!("contender {} {what}: {error}", contender + 1))
 }
@@ -114,8 +131,8 @@ fn spawn(contender: usize, part: &Part<'_>, folder: &Path) -> std::io::Result<Ch
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log)
-        // Ctrl-C in the terminal is for the stage. And a group of its own is what the kernel continues and hangs up
-        // if its parent dies while it is stopped.
+        // Ctrl-C in the terminal is for the stage. And should the stage be killed, the kernel ends a contender that is
+        // frozen at that moment: its group, orphaned and stopped, is sent SIGHUP and SIGCONT.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()

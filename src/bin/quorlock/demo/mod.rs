@@ -50,7 +50,7 @@ pub(crate) async fn run(global: &Global, args: &Demo) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     // The object is out already; what is left is for a person.
-    eprintln!("error: {}", verdict.problems().join("\nerror: "));
+    output::note(format_args!("error: {}", verdict.problems().join("\n  ")));
     Ok(Exit::NotHeld)
 }
 

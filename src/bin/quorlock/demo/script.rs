@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quorlock::Redlock;
 use quorlock::testbed::{Data, Testbed};
-use quorlock::{Abstention, Redlock};
 use rustix::process::Signal;
 
 use super::event::{Order, now};
@@ -73,9 +73,10 @@ async fn quarantine(stage: &mut Stage, seen: &mut Seen, thaw_at: f64) -> Result<
             stage.tell("m2 is thawed: it answers what arrived meanwhile, too late to count");
         }
         if !seen.readmitted {
+            // Whatever it is called: not asked to vote yet, or asked and waiting.
             let abstains = m4.inspect(RESOURCE).await?.sightings.pop().map(|sighting| sighting.abstains);
             match abstains {
-                Some(Some(Abstention::Quarantined(_))) if !seen.quarantined => {
+                Some(Some(_)) if !seen.quarantined => {
                     seen.quarantined = true;
                     let longest = MAX_TTL.as_secs();
                     stage.tell(&format!("m4 is in quarantine: no vote for the longest ttl, {longest} s"));

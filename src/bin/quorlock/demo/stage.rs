@@ -14,6 +14,7 @@ use super::ledger::Ledger;
 use super::story::Story;
 use crate::args::{Demo, Global};
 use crate::exit::Failure;
+use crate::output;
 
 /// Short, so that a minute suffices to see locks expire.
 pub(crate) const TTL: Duration = Duration::from_millis(1_500);
@@ -38,6 +39,8 @@ pub(crate) struct Stage {
     /// Contenders that are meant to be gone.
     pub(crate) dead: Vec<usize>,
     contenders: usize,
+    /// When the progress line is due.
+    tick: Instant,
 }
 
 impl Stage {
@@ -65,7 +68,17 @@ impl Stage {
         let ledger = Ledger::of(contenders);
         let folder = folder.to_owned();
         let bed = Arc::new(bed);
-        let mut stage = Self { bed, crew, ledger, story, counter, folder, dead: Vec::new(), contenders };
+        let mut stage = Self {
+            bed,
+            crew,
+            ledger,
+            story,
+            counter,
+            folder,
+            dead: Vec::new(),
+            contenders,
+            tick: Instant::now(),
+        };
         stage
             .until("all contenders are ready", |ledger| (ledger.ready() == contenders).then_some(()))
             .await?;
@@ -123,13 +136,17 @@ impl Stage {
             if now >= limit {
                 return Ok(None);
             }
+            if now >= self.tick {
+                self.tick = now + TICK;
+                self.story.progress(&self.ledger);
+            }
             tokio::select! {
                 biased;
                 heard = self.crew.next() => match heard {
                     Some(heard) => self.hear(heard),
                     None => return Err(Failure::other("all contenders are gone")),
                 },
-                () = sleep_until(limit.min(now + TICK)) => self.story.progress(&self.ledger),
+                () = sleep_until(limit.min(self.tick)) => {}
             }
         }
     }
@@ -174,7 +191,7 @@ impl Stage {
             let log = std::fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
             for line in &lines[lines.len().saturating_sub(5)..] {
-                eprintln!("contender {contender}: {line}");
+                output::note(format_args!("contender {contender}: {line}"));
             }
         }
     }

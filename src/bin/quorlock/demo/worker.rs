@@ -136,17 +136,18 @@ impl Orders {
         let (told, heard) = unbounded_channel();
         // A thread, since a read of standard input cannot be given up. It ends with the process.
         std::thread::spawn(move || {
-            for line in io::stdin().lock().lines() {
-                let order = line.map_or(Order::Stop, |line| Order::read(&line));
-                if told.send(order).is_err() {
+            for line in io::stdin().lock().lines().map_while(Result::ok) {
+                if told.send(Order::read(&line)).is_err() {
                     return;
                 }
             }
+            // The stage is gone without a word, and the masters with it: nothing is left to give back.
+            std::process::exit(Exit::NotHeld.code().into());
         });
         Self { heard, ponder: false, stop: false }
     }
 
-    /// The next order; `Stop` for ever once the stage is gone.
+    /// The next order.
     async fn next(&mut self) -> Order {
         let order = self.heard.recv().await.unwrap_or(Order::Stop);
         self.stop |= order == Order::Stop;
