@@ -2,7 +2,6 @@
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
-use super::quorum::MasterSet;
 use super::seat::Seat;
 use super::time::Moment;
 use super::validity;
@@ -62,11 +61,11 @@ impl Attempt {
             }
         } else if count.hopeless(self.quorum) {
             self.stage = Stage::Failed;
-            self.to_claim = MasterSet::EMPTY;
+            self.take_claims_back();
             if !self.those(Seat::has_left_key).is_empty() {
                 self.roll_back(now);
             }
-            if let Some(why) = count.why_hopeless(self.quorum) {
+            if let Some(why) = self.count().why_hopeless(self.quorum) {
                 self.settle(why);
             }
         }
@@ -99,10 +98,14 @@ impl Attempt {
         }
         self.rolled_back = true;
         self.stage = Stage::Failed;
+        self.take_claims_back();
+        self.begin_release(self.quorum.everyone(), now);
+    }
+
+    fn take_claims_back(&mut self) {
         for master in std::mem::take(&mut self.to_claim) {
             self.seats[master.index()].vote = Some(Vote::Failed(Fault::Withdrawn));
         }
-        self.begin_release(self.quorum.everyone(), now);
     }
 
     fn settle(&mut self, verdict: Verdict) {
