@@ -251,7 +251,7 @@ impl Attempt {
     /// Until when the lease is valid, if it is held.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
-        (self.stage == Stage::Held).then_some(self.deadline)
+        (self.stage == Stage::Held && !self.renewal.adopting).then_some(self.deadline)
     }
 
     /// The votes of the latest fan-out.

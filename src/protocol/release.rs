@@ -47,6 +47,7 @@ pub enum Released {
 impl Attempt {
     /// Gives the lease back. A second call does nothing.
     pub fn release(&mut self, now: Moment) {
+        self.news.deadline = true;
         match self.stage {
             Stage::Held if now < self.deadline => {
                 self.stage = Stage::Released;
