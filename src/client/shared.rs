@@ -15,7 +15,7 @@ use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
-use crate::protocol::votes::Tally;
+use crate::protocol::votes::{Fault, Tally, Vote};
 use crate::transport::{LinkWatcher, Transport};
 
 #[derive(Debug)]
@@ -64,8 +64,15 @@ impl Shared {
         HolderId::new(label.unwrap_or(&self.label), self.entropy.uuid())
     }
 
+    /// The votes, with a reason for masters that were not asked any more once the claim was hopeless.
     pub(crate) fn refusal(&self, resource: &Bytes, tally: Tally) -> Refusal {
-        refusal(resource, &self.masters, tally)
+        let votes = tally.iter().map(|(master, vote)| match vote {
+            Some(Vote::Failed(Fault::Withdrawn)) => {
+                self.transport.abstains(master).map(Vote::Failed).or_else(|| vote.cloned())
+            }
+            _ => vote.cloned(),
+        });
+        refusal(resource, &self.masters, Tally::new(tally.quorum(), votes))
     }
 
     pub(crate) fn name(&self, master: MasterId) -> String {
