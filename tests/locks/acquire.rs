@@ -271,12 +271,12 @@ fn many_tasks_of_one_client_never_overlap() {
 #[test]
 fn three_refusals_are_a_verdict_whoever_else_is_silent() {
     run(async {
-        let fleet = Fleet::with(policy().with_max_ttl(ms(10_000)).with_master_timeout(ms(2_000))).await;
+        let fleet = Fleet::with(policy().with_max_ttl(ms(10_000)).with_master_timeout(ms(1_200))).await;
         let client = fleet.client().await;
         fleet.occupy(0..5, "r");
         fleet.freeze([0, 1]);
         let (error, took) = timed(client.on("r").ttl(ms(5_000)).try_acquire()).await;
         assert_eq!(contended(error.unwrap_err()).tally().held().len(), 3);
-        assert!(took < ms(1_000), "{took:?}");
+        assert!(took < ms(600), "{took:?}");
     });
 }
