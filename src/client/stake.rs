@@ -101,14 +101,15 @@ impl Stake {
         self.publish(&mut state);
         let news = state.attempt.take_news();
         if state.kept {
-            let next = state.attempt.next_time();
+            let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
+            let next = state.attempt.next_time().or_else(waits);
             if next != state.due {
                 self.shared.keeper.reschedule(self, state.due, next);
                 state.due = next;
             }
         }
         if news != News::default() {
-            super::events::report(self, &state.attempt, news, now);
+            super::events::report(&self.resource, &self.holder, &state.attempt, news, now);
             drop(state);
             self.changed.notify_waiters();
         }

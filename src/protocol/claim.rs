@@ -2,6 +2,7 @@
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
+use super::quorum::MasterSet;
 use super::seat::Seat;
 use super::time::Moment;
 use super::validity;
@@ -17,7 +18,8 @@ impl Attempt {
                 if vote == Vote::Granted {
                     seat.confirm(dispatch);
                 }
-                seat.vote = Some(vote);
+                let void = vote == Vote::Granted && seat.until.is_none();
+                seat.vote = Some(if void { Seat::forgotten() } else { vote });
                 self.judge(now);
             }
             Stage::Failed => {
@@ -99,7 +101,9 @@ impl Attempt {
         self.rolled_back = true;
         self.stage = Stage::Failed;
         self.take_claims_back();
-        self.begin_release(self.quorum.everyone(), now);
+        let nothing = self.may_have_key().is_empty();
+        let whom = if nothing { MasterSet::EMPTY } else { self.quorum.everyone() };
+        self.begin_release(whom, now);
     }
 
     fn take_claims_back(&mut self) {

@@ -40,3 +40,6 @@ mod claim;
 pub mod renewal;
 
 pub mod release;
+
+#[cfg(test)]
+mod tests;
