@@ -183,7 +183,7 @@ pub(crate) async fn voters(client: &Redlock, wanted: usize) {
     let limit = Instant::now() + SOON;
     let mut last = String::new();
     while Instant::now() < limit {
-        match client.on("who votes?").try_acquire().await {
+        match client.lock("who votes?").ttl(ms(1_450)).try_acquire().await {
             Ok(guard) => {
                 pause(ms(20)).await;
                 let votes = guard.votes();
