@@ -50,6 +50,12 @@ pub(super) fn is_noscript(reply: &Result<Value, Error>) -> bool {
     matches!(reply, Err(error) if script::is_one_of(error.details(), &["NOSCRIPT"]))
 }
 
+/// Whether the user may not touch one of the keys, for which the master refuses a call with all its keys.
+pub(super) fn is_forbidden_key(reply: &Result<Value, Error>) -> bool {
+    let is = |words: &str| script::is_one_of(words, &["NOPERM"]) && words.contains("key");
+    matches!(reply, Err(error) if is(error.details()))
+}
+
 /// Whether nothing came back in time.
 pub(super) fn is_timeout(reply: &Result<Value, Error>) -> bool {
     matches!(reply, Err(error) if *error.kind() == ErrorKind::Timeout)
