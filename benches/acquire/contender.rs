@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fred::bytes_utils::Str;
 use fred::prelude::{Client, ClientLike, Config, KeysInterface, LuaInterface, ServerConfig, Value};
-use fred::types::{Builder, Expiration, Key, SetOptions};
+use fred::types::{Builder, Expiration, Key, RespVersion, SetOptions};
 use futures::stream::{FuturesUnordered, StreamExt};
 use quorlock::{Guard, Redlock, Released};
 
@@ -14,6 +14,9 @@ use crate::chance::Chance;
 
 /// Long enough that nothing expires, short enough that nothing piles up.
 const TTL: Duration = Duration::from_secs(10);
+
+/// As [`quorlock::Policy`] has it.
+const MASTER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Compare and delete, as the Redis documentation has it.
 const DELETE: &str =
@@ -74,21 +77,30 @@ pub(crate) struct BareLock {
 }
 
 impl BareFred {
-    pub(crate) async fn connect(urls: &[String], timeout: Duration) -> Result<Self, String> {
+    pub(crate) async fn connect(
+        urls: &[String],
+        timeout: Duration,
+        version: RespVersion,
+    ) -> Result<Self, String> {
         let mut clients = Vec::with_capacity(urls.len());
         let mut delete = Str::default();
         for url in urls {
-            let (client, sha) = Self::dial(url, timeout).await.map_err(|error| error.to_string())?;
+            let (client, sha) =
+                Self::dial(url, timeout, version.clone()).await.map_err(|error| error.to_string())?;
             clients.push(client);
             delete = sha.into();
         }
         Ok(Self { clients, delete })
     }
 
-    async fn dial(url: &str, timeout: Duration) -> Result<(Client, String), fred::error::Error> {
+    async fn dial(
+        url: &str,
+        timeout: Duration,
+        version: RespVersion,
+    ) -> Result<(Client, String), fred::error::Error> {
         let server = Config::from_url(url)?.server;
         debug_assert!(matches!(server, ServerConfig::Centralized { .. }));
-        let mut builder = Builder::from_config(Config { server, ..Config::default() });
+        let mut builder = Builder::from_config(Config { server, version, ..Config::default() });
         builder.with_connection_config(|connection| connection.tcp.nodelay = Some(true));
         builder.with_performance_config(|performance| performance.default_command_timeout = timeout);
         let client = builder.build()?;
@@ -174,6 +186,16 @@ pub(crate) enum Kind {
     Rslock(Arc<Rslock>),
 }
 
+impl Kind {
+    async fn ours(urls: &[String], renewing: bool) -> Result<Self, String> {
+        Ok(Self::Ours(Arc::new(Ours::connect(urls, renewing).await?)))
+    }
+
+    async fn bare(urls: &[String], timeout: Duration, version: RespVersion) -> Result<Self, String> {
+        Ok(Self::Bare(Arc::new(BareFred::connect(urls, timeout, version).await?)))
+    }
+}
+
 /// A row of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Arm {
@@ -186,7 +208,8 @@ pub(crate) const ARMS: &[(&str, &str)] = &[
     ("quorlock", "this library, five masters, no renewal"),
     ("quorlock-renew", "the same with the watchdog, its default"),
     ("fred", "bare fred, five clients, back at the third yes, no timeout"),
-    ("fred-timeout", "the same with a command timeout of 500 ms, as quorlock has it"),
+    ("fred-timeout", "the same with a command timeout of 500 ms, as quorlock needs it"),
+    ("fred-resp3", "the same over RESP3: all that quorlock asks of fred"),
     ("quorlock-1", "this library, one master"),
     ("fred-1", "bare fred, one client, no timeout"),
     #[cfg(feature = "peers")]
@@ -196,15 +219,14 @@ pub(crate) const ARMS: &[(&str, &str)] = &[
 impl Arm {
     pub(crate) async fn connect(name: &'static str, urls: &[String]) -> Result<Self, String> {
         let one = urls.get(..1).unwrap_or_default();
-        let bare = |urls, timeout| async move { Ok(Kind::Bare(Arc::new(BareFred::connect(urls, timeout).await?))) };
-        let ours = |urls, renewing| async move { Ok(Kind::Ours(Arc::new(Ours::connect(urls, renewing).await?))) };
         let kind: Result<Kind, String> = match name {
-            "quorlock" => ours(urls, false).await,
-            "quorlock-renew" => ours(urls, true).await,
-            "quorlock-1" => ours(one, false).await,
-            "fred" => bare(urls, Duration::ZERO).await,
-            "fred-timeout" => bare(urls, Duration::from_millis(500)).await,
-            "fred-1" => bare(one, Duration::ZERO).await,
+            "quorlock" => Kind::ours(urls, false).await,
+            "quorlock-renew" => Kind::ours(urls, true).await,
+            "quorlock-1" => Kind::ours(one, false).await,
+            "fred" => Kind::bare(urls, Duration::ZERO, RespVersion::RESP2).await,
+            "fred-timeout" => Kind::bare(urls, MASTER_TIMEOUT, RespVersion::RESP2).await,
+            "fred-resp3" => Kind::bare(urls, MASTER_TIMEOUT, RespVersion::RESP3).await,
+            "fred-1" => Kind::bare(one, Duration::ZERO, RespVersion::RESP2).await,
             #[cfg(feature = "peers")]
             "rslock" => Ok(Kind::Rslock(Arc::new(Rslock::new(urls)))),
             _ => Err("no such arm".to_owned()),

@@ -54,7 +54,8 @@ impl Watch {
             None => format!("redis {}", told("redis_version")),
         };
         let rustc = Command::new("rustc").arg("--version").output();
-        let rustc = rustc.map_or_else(|_| "rustc ?".into(), |told| String::from_utf8_lossy(&told.stdout).into_owned());
+        let rustc = rustc
+            .map_or_else(|_| "rustc ?".into(), |told| String::from_utf8_lossy(&told.stdout).into_owned());
         Machine {
             cores,
             cpu: cpu_model(),

@@ -111,11 +111,7 @@ impl Options {
 
     fn plan(&self, share: f64) -> Plan {
         let share = if self.only.is_some() { 1.0 } else { share };
-        Plan {
-            time: Duration::from_secs_f64(self.seconds * share),
-            blocks: self.blocks,
-            cycles: self.cycles,
-        }
+        Plan { time: Duration::from_secs_f64(self.seconds * share), blocks: self.blocks, cycles: self.cycles }
     }
 
     fn wants(&self, arm: &str) -> bool {

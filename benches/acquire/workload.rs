@@ -103,7 +103,9 @@ pub(crate) async fn frozen(
 
 /// Waits until a lock stands on all five again.
 async fn recover(arm: &Arm) -> Result<(), String> {
-    let Kind::Ours(ours) = &arm.kind else { return Err("only quorlock is measured on frozen masters".into()) };
+    let Kind::Ours(ours) = &arm.kind else {
+        return Err("only quorlock is measured on frozen masters".into());
+    };
     let began = Instant::now();
     for nth in 0.. {
         let guard = ours.acquire(&format!("bench:recover:{nth}")).await?;
