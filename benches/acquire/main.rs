@@ -47,7 +47,7 @@ struct Options {
 }
 
 /// The shares of the whole time that go to A, B and C.
-const SHARES: [(char, f64); 3] = [('A', 0.45), ('B', 0.3), ('C', 0.25)];
+const SHARES: [(char, f64); 3] = [('A', 0.42), ('B', 0.28), ('C', 0.3)];
 
 fn main() -> ExitCode {
     let done = Options::parse(std::env::args().skip(1)).and_then(|options| {
@@ -182,10 +182,10 @@ async fn run(options: &Options) -> Result<(), String> {
                     contenders.iter().filter(|arm| !arm.name.ends_with("-1")).cloned().collect();
                 workload::side_by_side(&of_five, 64, plan, chance).await?
             }
-            // Long enough to see connections given up and dialled in vain.
+            // Long enough to see a connection given up after three timeouts, and dialled in vain.
             _ => match contenders.iter().find(|arm| arm.name == "quorlock") {
                 Some(arm) => {
-                    let blocks = options.blocks.div_ceil(4);
+                    let blocks = options.blocks.div_ceil(3);
                     workload::frozen(arm, &bed, Plan { blocks, ..plan }, chance).await?
                 }
                 None => continue,

@@ -215,14 +215,14 @@ pub(crate) fn print_aims(aims: &[Value]) {
     if aims.is_empty() {
         return;
     }
-    println!("\n   {:<48}{:>19}   {:<15}", "aims", "ratio", "asked");
+    println!("\n   {:<56}{:>19}   {:<15}", "aims", "ratio", "asked");
     for aim in aims {
         let text = |key: &str| aim[key].as_str().unwrap_or_default();
         let number = |key: &str| aim[key].as_f64().unwrap_or(f64::NAN);
         let what = format!("{} {}, {} / {}", text("workload"), text("what"), text("of"), text("to"));
         let ratio = interval(number("ratio"), number("low"), number("high"));
         let met = if aim["met"] == json!(true) { "met" } else { "missed" };
-        println!("   {what:<48}{ratio:>19}   {:<15}{met}", text("aim"));
+        println!("   {what:<56}{ratio:>19}   {:<15}{met}", text("aim"));
     }
 }
 
