@@ -1,4 +1,15 @@
-//! quorlock
+#![doc = include_str!("../README.md")]
+//!
+//! # The house
+//!
+//! | where | what |
+//! |---|---|
+//! | [`protocol`] | the decisions, as values: no clock, no socket, no task |
+//! | [`transport`] | the one seam: what carries a command to a master; real ones, and masters in memory |
+//! | [`client`] | tasks, timers and guards around the decisions |
+//! | [`testbed`] | five servers on this machine, and faults on them |
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(all(feature = "fred", feature = "testbed")), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod protocol;
 
@@ -11,8 +22,8 @@ pub mod client;
 #[cfg(feature = "testbed")]
 pub mod testbed;
 
-#[cfg(feature = "fred")]
-pub use client::builder::Builder;
+pub use protocol::policy::Policy;
+
 #[cfg(feature = "client")]
 pub use client::{
     error::{AcquireError, ConnectError, ExtendError, Lost, Refusal, UsingError, Why},
@@ -22,10 +33,13 @@ pub use client::{
     release::Released,
     request::LockRequest,
 };
-pub use protocol::policy::Policy;
+
+#[cfg(feature = "fred")]
+pub use client::builder::Builder;
 #[cfg(feature = "fred")]
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
-#[cfg(feature = "tls")]
-pub use transport::fred::tls::{Tls, TlsError};
 #[cfg(feature = "fred")]
 pub use transport::fred::{Abstention, Admission, Finding, InitError, Inspection, KeyState, Sighting};
+
+#[cfg(feature = "tls")]
+pub use transport::fred::tls::{Tls, TlsError};

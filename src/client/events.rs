@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::holder::HolderId;
-use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;

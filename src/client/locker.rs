@@ -114,9 +114,7 @@ impl Redlock {
         resource: impl AsRef<[u8]>,
         holder: &HolderId,
     ) -> Result<Released, RequestError> {
-        let shared = self.handle.shared();
-        let ttl = shared.policy.max_ttl();
-        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        let stake = self.adopt(resource.as_ref(), holder)?;
         stake.keep(|attempt, now| attempt.release(now));
         Ok(release::outcome(&stake).await)
     }
@@ -142,7 +140,7 @@ impl Redlock {
         holder: &HolderId,
         ttl: Duration,
     ) -> Result<Guard, ExtendError> {
-        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        let stake = self.adopt(resource.as_ref(), holder)?;
         let guard = Guard::new(stake, self.handle.clone());
         match guard.extend(ttl).await {
             Ok(()) => Ok(guard),
@@ -153,10 +151,11 @@ impl Redlock {
         }
     }
 
-    fn adopt(&self, resource: &[u8], holder: &HolderId, ttl: Duration) -> Result<Arc<Stake>, RequestError> {
+    /// Nobody knows which ttl the other process asked for; it was the fleet's longest at most.
+    fn adopt(&self, resource: &[u8], holder: &HolderId) -> Result<Arc<Stake>, RequestError> {
         check_resource(resource)?;
         let shared = self.handle.shared();
-        let ttl = Ttl::new(ttl, &shared.policy)?;
+        let ttl = Ttl::new(shared.policy.max_ttl(), &shared.policy)?;
         let now = shared.clock.now();
         let attempt = Attempt::adopt(shared.quorum, ttl, shared.policy.master_timeout(), now);
         Ok(Stake::new(shared, Bytes::copy_from_slice(resource), holder.clone(), attempt))

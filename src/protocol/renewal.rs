@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Stage};
 use super::fanout::Dispatch;
-use super::quorum::{MasterSet, Quorum};
+use super::quorum::{MasterId, MasterSet, Quorum};
 use super::request::Ttl;
 use super::seat::Seat;
 use super::time::Moment;
 use super::votes::Vote;
+
+/// A watchdog does not run faster.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
@@ -19,10 +22,13 @@ pub(super) struct Renewal {
     period: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
-    /// Whom the round asks, and who has confirmed it.
-    asked: MasterSet,
+    /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
+    /// masters farther away than the pause between two tries would confirm each, and none in time.
+    first: u32,
+    /// When it began.
+    began: Moment,
+    /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
     confirmed: MasterSet,
-    /// Masters that said in this round that the key is missing.
     absent: MasterSet,
     /// The latest round that w masters confirmed.
     confirmed_round: u32,
@@ -30,6 +36,13 @@ pub(super) struct Renewal {
     warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
     pub(super) adopting: bool,
+}
+
+impl Renewal {
+    /// Takes back what `master` confirmed: it lost the key since.
+    pub(super) const fn unconfirm(&mut self, master: MasterId) {
+        self.confirmed = self.confirmed.without(master);
+    }
 }
 
 /// How a renewal stands.
@@ -61,11 +74,12 @@ impl Attempt {
     pub fn watch_over(&mut self, first: Moment, period: Duration) {
         self.renewal.due = Some(first);
         self.renewal.regular = first;
-        self.renewal.period = period;
+        self.renewal.period = period.max(SHORTEST_PERIOD);
     }
 
     /// Ends the hold at `cap`, if nothing ends it earlier.
     pub fn end_hold_at(&mut self, cap: Moment, now: Moment) {
+        self.expire(now);
         self.cap = cap;
         self.judge_deadline(now);
     }
@@ -84,6 +98,7 @@ impl Attempt {
         self.to_heal = MasterSet::EMPTY;
         self.to_claim = MasterSet::EMPTY;
         self.seats.fill(Seat::EMPTY);
+        self.releasing.left = true;
     }
 
     /// One extension by `ttl` on every master; the number of its round, or `None` if the lease is over.
@@ -92,8 +107,22 @@ impl Attempt {
             return None;
         }
         self.ttl = ttl;
-        self.begin_renewal(self.quorum.everyone(), now);
+        self.longest = self.longest.max(ttl.longest_stay());
+        self.renew_within(ttl.renewal_period(), now);
+        self.begin_renewal(self.quorum.everyone(), false, now);
         Some(self.renewal.round)
+    }
+
+    /// The watchdog renews with the latest ttl, and so at least as often as that one needs.
+    fn renew_within(&mut self, period: Duration, now: Moment) {
+        let renewal = &mut self.renewal;
+        if let Some(due) = renewal.due
+            && period < renewal.period
+        {
+            renewal.period = period;
+            renewal.regular = renewal.regular.min(now.plus(period));
+            renewal.due = Some(due.min(renewal.regular));
+        }
     }
 
     /// How the extension of `round` stands. A later renewal that w masters confirm answers for it.
@@ -105,13 +134,16 @@ impl Attempt {
         let renewal = &self.renewal;
         if renewal.confirmed_round >= round {
             Extension::Confirmed
-        } else if self.seats.iter().any(|seat| seat.renewing > 0)
-            && now < renewal.stamp.plus(self.master_timeout)
-        {
+        } else if self.is_renewing() && now < renewal.stamp.plus(self.master_timeout) {
             Extension::Pending
         } else {
             Extension::Unconfirmed
         }
+    }
+
+    /// Whether an answer to a renewal is still to come, be it that the command waits to be handed over.
+    fn is_renewing(&self) -> bool {
+        !self.to_renew.is_empty() || self.seats.iter().any(|seat| seat.renewing > 0)
     }
 
     pub(super) fn keep(&mut self, now: Moment) {
@@ -127,45 +159,49 @@ impl Attempt {
     }
 
     fn renewal_due(&mut self, now: Moment) {
-        let retry = self.master_timeout.min(self.renewal.period / 4);
-        if self.may_yet_be_confirmed(now) {
-            self.renewal.due = Some(now.plus(retry));
+        // Where the master timeout decides, a little later, so that masters whose time is up are asked again.
+        let (quarter, timeout) = (self.renewal.period / 4, self.master_timeout);
+        let retry = if quarter < timeout { quarter } else { timeout + timeout / 16 };
+        let again = self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed();
+        let patience = self.renewal.stamp.plus(retry);
+        if again && now < patience {
+            // An extension is under way; it may well be confirmed.
+            self.renewal.due = Some(patience);
             return;
         }
-        if self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed() {
+        // What far masters have under way is no failure yet.
+        if again && !self.may_yet_be_confirmed(now) {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
         }
         // Slots missed while the machine was suspended are skipped, not made up for.
-        while self.renewal.regular <= now && !self.renewal.period.is_zero() {
+        while self.renewal.regular <= now {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
-        // A master that still owes an answer would get nothing new from a second command in the same stream, until
-        // its time is up and the answer will be thrown away.
-        let overdue = now >= self.renewal.stamp.plus(self.master_timeout);
-        let idle = |master: &super::quorum::MasterId| overdue || self.seats[master.index()].renewing == 0;
+        // A master that still owes an answer would get nothing new from a second command in the same stream.
+        let idle = |master: &MasterId| self.seats[master.index()].renewing == 0;
         let whom = self.quorum.everyone().filter(idle).collect();
-        self.begin_renewal(whom, now);
+        self.begin_renewal(whom, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
     }
 
-    /// Whether w masters may confirm the round with answers under way. A new one would take them for an old round's.
+    /// Whether answers under way can make it w in time.
     fn may_yet_be_confirmed(&self, now: Moment) -> bool {
-        let renewal = &self.renewal;
-        let under_way = renewal.asked.filter(|master| self.seats[master.index()].renewing > 0);
-        let possible = under_way.fold(renewal.confirmed, MasterSet::with).len();
-        renewal.confirmed.len() < self.quorum.needed()
-            && possible >= self.quorum.needed()
-            && now < renewal.stamp.plus(self.master_timeout)
+        let under_way = self.those(|seat| seat.renewing > 0);
+        let possible = under_way.fold(self.renewal.confirmed, MasterSet::with).len();
+        possible >= self.quorum.needed() && now < self.renewal.began.plus(self.master_timeout)
     }
 
-    fn begin_renewal(&mut self, whom: MasterSet, now: Moment) {
+    fn begin_renewal(&mut self, whom: MasterSet, again: bool, now: Moment) {
         self.round += 1;
         self.renewal.round = self.round;
         self.renewal.stamp = now;
-        self.renewal.asked = whom;
-        self.renewal.confirmed = MasterSet::EMPTY;
-        self.renewal.absent = MasterSet::EMPTY;
+        if !again {
+            self.renewal.first = self.round;
+            self.renewal.began = now;
+            self.renewal.confirmed = MasterSet::EMPTY;
+            self.renewal.absent = MasterSet::EMPTY;
+        }
         for master in whom {
             self.seats[master.index()].vote = None;
         }
@@ -178,17 +214,19 @@ impl Attempt {
             return self.release_again(master);
         }
         let seat = &mut self.seats[master.index()];
-        let current = dispatch.round == self.renewal.round;
+        let current = dispatch.round >= self.renewal.first;
         match vote {
             Vote::Granted => {
                 seat.confirm(dispatch);
                 if current && dispatch.round > seat.floor {
                     self.renewal.confirmed = self.renewal.confirmed.with(master);
+                    self.renewal.absent = self.renewal.absent.without(master);
                 }
             }
             Vote::Absent | Vote::Held(_) => {
                 self.news.key_lost |= seat.until.is_some();
                 seat.forget(dispatch.round);
+                self.renewal.unconfirm(master);
                 if current && vote == Vote::Absent {
                     self.renewal.absent = self.renewal.absent.with(master);
                 }
@@ -202,18 +240,23 @@ impl Attempt {
     }
 
     fn on_confirmations(&mut self, now: Moment) {
+        let under_way = self.is_renewing();
         let renewal = &mut self.renewal;
         let enough = renewal.confirmed.len() >= self.quorum.needed();
-        self.news.renewed |= enough || !self.seats.iter().any(|seat| seat.renewing > 0);
+        self.news.renewed |= enough || !under_way;
         if enough {
-            renewal.adopting = false;
+            self.news.deadline |= std::mem::take(&mut renewal.adopting);
             renewal.confirmed_round = renewal.round;
-            if renewal.due.is_some() {
-                renewal.due = Some(renewal.regular);
-            }
             self.news.recovered |= std::mem::take(&mut renewal.failing);
         }
         self.judge_deadline(now);
+        if enough && let Some(due) = &mut self.renewal.due {
+            // Where an answer takes longer than a period, the next slot would come too late.
+            let confirmed = self.deadline.minus(self.ttl.validity());
+            let stale =
+                if self.deadline < self.cap { confirmed.plus(self.renewal.period) } else { Moment::NEVER };
+            *due = self.renewal.regular.min(stale);
+        }
         self.renewal.warned &= now >= self.risk_begins();
         // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
         if enough && self.stage == Stage::Held {

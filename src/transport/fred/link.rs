@@ -16,7 +16,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use super::classify;
 use super::connect::{ConnectionTask, Script};
-use super::outbox::Outbox;
+use super::outbox::{Gate, Outbox};
 use crate::protocol::fanout::{Act, Dispatch, Link};
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
@@ -245,10 +245,12 @@ impl Wire {
     }
 }
 
-/// The client is aborted, so that nothing it still holds is ever sent.
+/// The client is aborted, so that nothing it still holds is ever sent. The outbox is shut before anything is
+/// answered: an answer may ask for deletes, and nobody would take them out.
 impl Drop for Wire {
     fn drop(&mut self) {
         self.task.abort();
+        self.outbox.set_gate(Gate::Shut(Fault::NotConnected("the connection ended".into())));
         self.give_up();
     }
 }
