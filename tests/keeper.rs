@@ -228,9 +228,9 @@ async fn the_risk_is_told_one_period_before_the_loss() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_at("the event", told[0], end - PERIOD);
     assert_eq!(events.at("lost").len(), 1);
-    // The retries went between the slots: a little after each master timeout.
+    // The retries went between the slots: every quarter of the period or more often.
     let tries = events.at("renewal not confirmed");
-    assert!(tries.windows(2).all(|pair| pair[1] - pair[0] <= millis(534)), "{tries:?}");
+    assert!(tries.windows(2).all(|pair| pair[1] - pair[0] <= millis(502)), "{tries:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,8 +257,8 @@ async fn a_lock_at_risk_recovers() {
     assert!(guard.release().await.is_freed());
 }
 
-/// One master after the other confirms, never three at once: the deadline moves all the same, and each time it comes
-/// near the risk is told.
+/// One master after the other confirms, never three at once: no round has its quorum, the deadline moves all the
+/// same, and each time it comes near the risk is told.
 #[tokio::test(start_paused = true)]
 async fn every_risk_is_told_also_without_a_whole_round_between() {
     let events = Events::start();
@@ -433,7 +433,7 @@ async fn a_master_that_forgot_gets_the_key_again() {
 }
 
 /// With a short ttl the answers of far masters come after the time of the first retry. Their confirmations count all
-/// the same: they are not asked twice, nothing is called a failure, keys are healed, extensions succeed.
+/// the same: nothing is asked twice, nothing is warned of, keys are healed, extensions succeed.
 #[tokio::test(start_paused = true)]
 async fn far_masters_confirm_in_their_own_time() {
     let ttl = Duration::from_secs(1);
@@ -447,13 +447,13 @@ async fn far_masters_confirm_in_their_own_time() {
         for master in [0, 4] {
             network.master(master).forget();
             sleep(5 * ttl).await;
-            assert_eq!(guard.votes(), 5, "healed");
+            assert_eq!(guard.votes(), 5, "healed {far:?} {master}");
             guard.extend(ttl).await.expect("confirmed");
         }
         assert_eq!(events.at("renewal not confirmed"), []);
         let renewals =
-            network.done().iter().filter(|done| done.act == Act::Renew && done.master == 0).count();
-        assert!((28..=35).contains(&renewals), "{renewals} renewals in eleven seconds");
+            network.done().iter().filter(|done| done.act == Act::Renew && done.master == 4).count();
+        assert!(renewals <= 3 * 11 + 2, "{renewals} renewals in eleven seconds");
         assert!(guard.release().await.is_freed());
     }
 }

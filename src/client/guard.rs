@@ -13,6 +13,7 @@ use super::release::{self, Released};
 use super::stake::Stake;
 use crate::protocol::renewal::Extension;
 use crate::protocol::request::Ttl;
+use crate::protocol::votes::Tally;
 
 /// A risk that lies further ahead is looked for again, since timers have an end.
 const LONGEST_NAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -84,6 +85,13 @@ impl Guard {
     #[must_use]
     pub fn votes(&self) -> usize {
         self.hold.stake.look(|attempt, _| attempt.backing().len())
+    }
+
+    /// Who said what to the latest claim, renewal or extension, so far: masters that were not needed for the win
+    /// answer later than the others, and show here when they do.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.hold.stake.look(|attempt, _| attempt.tally())
     }
 
     /// Pushes the deadline to `ttl` from now, if w masters confirm before the old one. It only ever raises: where

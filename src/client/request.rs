@@ -113,15 +113,21 @@ impl LockRequest {
         let mut claims = 0;
         loop {
             let closing = shared.closing.notified();
+            let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
             }
             // The first claim is the plain SET; only who has to wait asks whom for.
             let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
             let (verdict, tally) = match drive::claim(shared, &self.resource, terms).await {
-                Ok(stake) => return Ok(self.take(stake, ttl)),
+                Ok(stake) => {
+                    let guard = self.take(stake, ttl);
+                    // Closed meanwhile, and perhaps too late for that to give it back.
+                    return if shared.is_closed() { Err(AcquireError::Closed) } else { Ok(guard) };
+                }
                 Err(lost) => lost,
             };
+            drop(claiming);
             claims += 1;
             let now = Instant::now();
             if now >= end {

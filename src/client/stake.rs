@@ -122,8 +122,8 @@ impl Stake {
         let news = state.attempt.take_news();
         if state.kept {
             let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
-            let next =
-                state.attempt.next_time().into_iter().chain(state.next_reminder()).min().or_else(waits);
+            let next = state.attempt.next_time().or_else(waits);
+            let next = next.into_iter().chain(state.next_reminder()).min();
             if next != state.due {
                 self.shared.keeper.reschedule(self, state.due, next);
                 state.due = next;

@@ -25,8 +25,6 @@ pub(super) struct Renewal {
     /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
     /// masters farther away than the pause between two tries would confirm each, and none in time.
     first: u32,
-    /// When it began.
-    began: Moment,
     /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
     confirmed: MasterSet,
     absent: MasterSet,
@@ -159,9 +157,7 @@ impl Attempt {
     }
 
     fn renewal_due(&mut self, now: Moment) {
-        // Where the master timeout decides, a little later, so that masters whose time is up are asked again.
-        let (quarter, timeout) = (self.renewal.period / 4, self.master_timeout);
-        let retry = if quarter < timeout { quarter } else { timeout + timeout / 16 };
+        let retry = self.master_timeout.min(self.renewal.period / 4);
         let again = self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed();
         let patience = self.renewal.stamp.plus(retry);
         if again && now < patience {
@@ -169,8 +165,21 @@ impl Attempt {
             self.renewal.due = Some(patience);
             return;
         }
-        // What far masters have under way is no failure yet.
-        if again && !self.may_yet_be_confirmed(now) {
+        // A master that still owes an answer would get nothing new from a second command in the same stream, until
+        // its time is up and the answer will be thrown away.
+        let overdue = now >= self.renewal.stamp.plus(self.master_timeout);
+        let idle = self.those(|seat| overdue || seat.renewing == 0);
+        if again && self.may_yet_be_confirmed(now) {
+            // Who has answered need not answer again; the slot waits until it is decided.
+            let silent: MasterSet =
+                idle.filter(|master| !self.seats[master.index()].has_said_yes_or_no()).collect();
+            if !silent.is_empty() {
+                self.begin_renewal(silent, true, now);
+            }
+            self.renewal.due = Some(now.plus(retry));
+            return;
+        }
+        if again {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
         }
@@ -178,18 +187,15 @@ impl Attempt {
         while self.renewal.regular <= now {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
-        // A master that still owes an answer would get nothing new from a second command in the same stream.
-        let idle = |master: &MasterId| self.seats[master.index()].renewing == 0;
-        let whom = self.quorum.everyone().filter(idle).collect();
-        self.begin_renewal(whom, again, now);
+        self.begin_renewal(idle, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
     }
 
-    /// Whether answers under way can make it w in time.
+    /// Whether w masters may confirm with answers under way: masters can be farther away than the pause between tries.
     fn may_yet_be_confirmed(&self, now: Moment) -> bool {
         let under_way = self.those(|seat| seat.renewing > 0);
-        let possible = under_way.fold(self.renewal.confirmed, MasterSet::with).len();
-        possible >= self.quorum.needed() && now < self.renewal.began.plus(self.master_timeout)
+        let possible = under_way.fold(self.renewal.confirmed, MasterSet::with);
+        possible.len() >= self.quorum.needed() && now < self.renewal.stamp.plus(self.master_timeout)
     }
 
     fn begin_renewal(&mut self, whom: MasterSet, again: bool, now: Moment) {
@@ -198,7 +204,6 @@ impl Attempt {
         self.renewal.stamp = now;
         if !again {
             self.renewal.first = self.round;
-            self.renewal.began = now;
             self.renewal.confirmed = MasterSet::EMPTY;
             self.renewal.absent = MasterSet::EMPTY;
         }
@@ -247,16 +252,12 @@ impl Attempt {
         if enough {
             self.news.deadline |= std::mem::take(&mut renewal.adopting);
             renewal.confirmed_round = renewal.round;
+            if renewal.due.is_some() {
+                renewal.due = Some(renewal.regular);
+            }
             self.news.recovered |= std::mem::take(&mut renewal.failing);
         }
         self.judge_deadline(now);
-        if enough && let Some(due) = &mut self.renewal.due {
-            // Where an answer takes longer than a period, the next slot would come too late.
-            let confirmed = self.deadline.minus(self.ttl.validity());
-            let stale =
-                if self.deadline < self.cap { confirmed.plus(self.renewal.period) } else { Moment::NEVER };
-            *due = self.renewal.regular.min(stale);
-        }
         self.renewal.warned &= now >= self.risk_begins();
         // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
         if enough && self.stage == Stage::Held {
