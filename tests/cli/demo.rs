@@ -49,6 +49,19 @@ fn an_interrupted_demo_leaves_no_process_and_no_file() {
 }
 
 #[test]
+fn a_demo_that_is_killed_takes_masters_and_contenders_with_it_frozen_ones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = quorlock();
+    command.args(["demo", "--seconds", "15"]).env("TMPDIR", folder.path());
+    let mut demo = start(&mut command);
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("is frozen while it thinks")));
+    signal(&demo, "-KILL");
+    demo.wait().unwrap();
+    eventually("all are gone", || !is_named_by_a_process(folder.path()));
+}
+
+#[test]
 fn a_demo_too_short_to_show_everything_is_refused() {
     let ended = end(start(quorlock().args(["demo", "--seconds", "5"])), BOUND);
     ended.fails(2, &["--seconds", "15"]);

@@ -7,6 +7,7 @@ mod args;
 mod config;
 mod demo;
 mod duration;
+mod ending;
 mod exit;
 mod extend;
 mod fleet;
@@ -28,15 +29,15 @@ use exit::{Exit, Failure};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error),
+        Err(error) => return ending::usage(&error),
     };
     log(&cli.global);
     // One thread: the commands wait for a few sockets, and start in a few milliseconds.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output::end(&cli.global, Err(Failure::other(format!("no runtime: {error}")))),
+        Err(error) => return ending::end(&cli.global, Err(Failure::other(format!("no runtime: {error}")))),
     };
-    output::end(&cli.global, runtime.block_on(run(&cli)))
+    ending::end(&cli.global, runtime.block_on(run(&cli)))
 }
 
 async fn run(cli: &Cli) -> Result<Exit, Failure> {
