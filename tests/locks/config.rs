@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorlock::{AcquireError, BadUrl, ConnectError, EndpointError, ExtendError, Policy, Redlock};
+use quorlock::{AcquireError, ConnectError, EndpointError, ExtendError, Policy, Redlock};
 
 use crate::fleet::{Fleet, Lock, SOON, client, contended, eventually, ms, pause, policy, run};
 use crate::secrets::log;
@@ -179,7 +179,7 @@ fn tls_that_is_not_built_in_is_refused_and_not_left_out() {
             let ConnectError::Endpoint(EndpointError::Bad { problem, .. }) = &error else {
                 panic!("{error}")
             };
-            assert_eq!(problem, &BadUrl::TlsNotBuilt { scheme: scheme.into() });
+            assert_eq!(problem, &quorlock::BadUrl::TlsNotBuilt { scheme: scheme.into() });
             assert!(error.to_string().contains("--features tls"), "{error}");
         }
     });

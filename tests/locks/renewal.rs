@@ -407,7 +407,7 @@ fn nothing_is_renewed_after_the_guard_is_gone() {
         pause(ms(800)).await;
         for monitor in &mut monitors {
             let heard = monitor.commands();
-            assert!(heard.is_empty(), "{heard:?}");
+            assert!(!heard.iter().any(|heard| heard.is("SET") || heard.is("PEXPIRE")), "{heard:?}");
         }
     });
 }
