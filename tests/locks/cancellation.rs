@@ -355,7 +355,7 @@ fn closing_gives_back_what_is_held_and_ends_all_waits() {
         assert!(matches!(client.on("new").acquire().await, Err(AcquireError::Closed)));
         drop(guards);
         fleet.thaw([0]);
-        fleet.nothing_left(ms(2_600)).await;
+        fleet.nothing_left(SOON).await;
         let again = fleet.client().await;
         drop(again.on("r1").try_acquire().await.unwrap());
     });
