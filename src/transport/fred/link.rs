@@ -195,7 +195,7 @@ impl Wire {
             self.spare.push(call);
             return None;
         }
-        let end = self.note(&call, &reply);
+        let mut end = self.note(&call, &reply);
         if call.plain {
             let vote = classify::plain_claim(reply);
             call.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), self.link));
@@ -204,6 +204,12 @@ impl Wire {
                 Ok(said) => {
                     for (ask, said) in call.asks.drain(..).zip(&said) {
                         let vote = classify::one(ask.dispatch().act, said);
+                        // Inside a script a replica refuses key by key.
+                        if let Vote::Failed(Fault::Refused(words)) = &vote
+                            && script::closes_link(words)
+                        {
+                            end = Some(End::NoMaster(words.to_string()));
+                        }
                         ask.answer(vote, self.link);
                     }
                 }
