@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use network::{MASTER_TIMEOUT, Network, RESOURCE, TTL, Weather, millis, polled, request};
+use network::{MASTER_TIMEOUT, NOWHERE, Network, RESOURCE, TTL, Weather, millis, polled, request};
 use quorlock::protocol::fanout::Act;
 use quorlock::{AcquireError, Guard, Redlock, UsingError};
 use tokio::runtime::Handle;
@@ -111,7 +111,7 @@ impl Scene {
         };
         assert!(guard.release().await.is_freed());
         sleep(TTL + millis(2)).await;
-        assert_eq!(self.network.keys_of(RESOURCE), Vec::<usize>::new(), "after {}", self.what);
+        assert_eq!(self.network.keys_of(RESOURCE), NOWHERE, "after {}", self.what);
     }
 
     fn nothing_is_renewed_after(&self, dropped: Instant) {
@@ -188,6 +188,29 @@ async fn a_dropped_wait_leaves_nothing() {
     })
     .await;
     assert!(ends.dropped.get() > 50 && ends.won.get() > 20 && ends.failed.get() > 5, "{ends:?}");
+}
+
+/// The same, and the client goes with it: its tasks finish what is under way.
+#[tokio::test(start_paused = true)]
+async fn a_client_dropped_with_its_acquire_leaves_nothing() {
+    matrix(async |scene| {
+        let Scene { network, client, until, what } = scene;
+        let ended = until.run(request(&client).wait(millis(700)).acquire()).await;
+        drop((ended, client));
+        let dropped = Instant::now();
+        sleep(millis(1_500)).await;
+        let reachable = |master: &usize| {
+            let weather = network.weather()[*master];
+            !weather.down && !(weather.lost)(Act::Release)
+        };
+        let keys = network.keys_of(RESOURCE);
+        assert!(!keys.iter().any(reachable), "keys on {keys:?} after {what}");
+        let late = network.done().into_iter().find(|done| done.sent > dropped && done.act != Act::Release);
+        assert!(late.is_none(), "{late:?} after {what}");
+        sleep(TTL).await;
+        assert_eq!(network.keys_of(RESOURCE), NOWHERE, "after {what}");
+    })
+    .await;
 }
 
 /// A release is on its way from the first poll on; before that, dropping it drops the guard.
@@ -296,7 +319,7 @@ async fn a_dropped_close_leaves_nothing() {
         let keys = scene.network.keys_of(RESOURCE);
         assert!(!keys.iter().any(executes), "keys on {keys:?} after {}", scene.what);
         sleep(TTL).await;
-        assert_eq!(scene.network.keys_of(RESOURCE), Vec::<usize>::new(), "after {}", scene.what);
+        assert_eq!(scene.network.keys_of(RESOURCE), NOWHERE, "after {}", scene.what);
     })
     .await;
     assert!(ends.dropped.get() > 50 && ends.won.get() > 50 && ends.failed.get() > 5, "{ends:?}");
@@ -329,7 +352,7 @@ async fn the_last_guard_keeps_the_client_alive() {
     assert!(guard.is_valid(), "renewed without the client");
     drop(guard);
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     no_task_is_left(tasks, "the guard").await;
 }
 
@@ -340,7 +363,7 @@ async fn a_guard_dropped_in_a_thread_gives_the_lock_back() {
     let guard = request(&client).acquire().await.expect("calm");
     std::thread::spawn(move || drop(guard)).join().expect("dropping does not panic outside a runtime");
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     assert!(request(&client).try_acquire().await.is_ok());
 }
 
@@ -355,7 +378,7 @@ async fn a_guard_dropped_while_unwinding_gives_the_lock_back() {
     }));
     assert!(unwound.is_err());
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     // The same in a task, with the whole scoped use unwound.
     let (tasks, scoped) = (alive_tasks(), client.clone());
     let task = async move {
@@ -365,7 +388,7 @@ async fn a_guard_dropped_while_unwinding_gives_the_lock_back() {
     let joined: Result<Result<(), _>, _> = tokio::spawn(task).await;
     assert!(joined.is_err_and(|error| error.is_panic()));
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     assert_eq!(alive_tasks(), tasks);
 }
 

@@ -1,7 +1,10 @@
 //! What happened to a lock, for the log.
 
+use std::time::Duration;
+
 use super::holder::HolderId;
-use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
@@ -61,4 +64,9 @@ pub(super) fn report(resource: &[u8], holder: &HolderId, attempt: &Attempt, news
             }
         }
     }
+}
+
+/// A hold that nothing bounds: perhaps its holder hangs.
+pub(super) fn remind(resource: &[u8], holder: &HolderId, held: Duration) {
+    tracing::warn!(resource = printable(resource), %holder, ?held, "held for long, and no max_hold bounds it");
 }

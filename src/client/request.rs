@@ -186,12 +186,14 @@ impl LockRequest {
         let shared = self.handle.shared();
         let dice = shared.entropy.dice();
         stake.keep(|attempt, now| {
+            // Counted from the claim, as the deadline is: the way here may have been long.
+            let claimed = attempt.deadline().map_or(now, |deadline| deadline.minus(ttl.validity()));
             if let Some(longest) = self.max_hold {
                 attempt.end_hold_at(now.plus(longest), now);
             }
             if self.renew {
                 let period = ttl.renewal_period();
-                attempt.watch_over(first_renewal(now, period, dice), period);
+                attempt.watch_over(first_renewal(claimed, period, dice), period);
             }
         });
         Guard::new(stake, self.handle.clone())
@@ -226,8 +228,8 @@ fn pause(shared: &Shared, tally: &Tally, claims: u32) -> Duration {
 
 /// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the
 /// last quarter of the first period, so that not all of them are.
-fn first_renewal(now: Moment, period: Duration, dice: u64) -> Moment {
+fn first_renewal(claimed: Moment, period: Duration, dice: u64) -> Moment {
     let slot = u64::try_from(period.as_nanos() / 16).unwrap_or(u64::MAX).max(1);
-    let latest = now.plus(period).as_nanos();
+    let latest = claimed.plus(period).as_nanos();
     Moment::from_nanos((latest - latest % slot).saturating_sub(slot * (dice % 4)))
 }

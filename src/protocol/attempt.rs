@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use super::fanout::{Act, Dispatch};
+use super::news::News;
 use super::quorum::{MasterId, MasterSet, Quorum};
 use super::release::{Released, Releasing};
 use super::renewal::Renewal;
@@ -78,31 +79,6 @@ pub enum Loss {
     Vanished,
     /// The longest hold asked for is over.
     MaxHold,
-}
-
-/// What changed since it was last asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct News {
-    /// The verdict fell.
-    pub verdict: bool,
-    /// The lease was lost.
-    pub lost: bool,
-    /// The deadline moved.
-    pub deadline: bool,
-    /// The lease will be lost within one renewal period unless w masters confirm.
-    pub at_risk: bool,
-    /// w masters confirmed again after at least one renewal without them.
-    pub recovered: bool,
-    /// A renewal was not confirmed by w masters in time.
-    pub renewal_failed: bool,
-    /// A key was created anew where it was missing.
-    pub healed: bool,
-    /// A master turned out to have lost the key.
-    pub key_lost: bool,
-    /// A renewal or extension got its w confirmations, or all its answers.
-    pub renewed: bool,
-    /// The release has an outcome.
-    pub released: bool,
 }
 
 impl Attempt {

@@ -33,6 +33,8 @@ pub mod verdict;
 
 mod seat;
 
+pub mod news;
+
 pub mod attempt;
 
 mod claim;

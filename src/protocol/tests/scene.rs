@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::attempt::{Attempt, Loss, News, Stage};
+use crate::protocol::attempt::{Attempt, Loss, Stage};
 use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::news::News;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::request::Ttl;
