@@ -201,9 +201,9 @@ impl Wire {
             return None;
         }
         let end = self.note(&call, &reply);
-        call.answer(reply, self.link);
+        let no_master = call.answer(reply, self.link);
         self.spare.push(call);
-        end
+        end.or(no_master.map(End::NoMaster))
     }
 
     /// What the reply tells of the connection.
