@@ -145,8 +145,12 @@ impl Pair {
                 let (count, mut words) = (acts.len().to_string(), vec!["EVAL".to_owned(), ACT.to_owned()]);
                 words.push(count);
                 words.extend(acts.iter().map(|(_, key, ..)| keys[*key].clone()));
-                for (act, _, holder, ttl) in acts {
-                    words.extend([letter(*act).to_owned(), (*holder).to_owned(), ttl.to_string()]);
+                let differ = acts.iter().any(|(.., ttl)| *ttl != acts[0].3);
+                words.push(acts.iter().map(|(act, ..)| letter(*act)).collect());
+                words.push(if differ { String::new() } else { acts[0].3.to_string() });
+                words.extend(acts.iter().map(|(_, _, holder, _)| (*holder).to_owned()));
+                if differ {
+                    words.extend(acts.iter().map(|(.., ttl)| ttl.to_string()));
                 }
                 let Reply::Array(said) = command(&words.iter().map(String::as_str).collect::<Vec<_>>())
                 else {

@@ -13,7 +13,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use super::classify;
 use super::connect::Scripts;
-use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::fanout::{Act, Link};
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
 
@@ -120,14 +120,15 @@ impl Request {
     }
 
     fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
-        let mut keys = Vec::with_capacity(asks.len());
-        let mut args = Vec::with_capacity(3 * asks.len());
-        for ask in asks {
-            let Dispatch { act, ttl, .. } = ask.dispatch();
-            keys.push(Key::from(ask.resource()));
-            args.push(Value::from_static_str(script::letter(*act)));
-            args.push(Value::Bytes(ask.holder()));
-            args.push(Value::Integer(ttl.as_millis().into()));
+        let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect();
+        let keys = asks.iter().map(|ask| Key::from(ask.resource())).collect();
+        let ttl = common_ttl(asks);
+        let mut args = Vec::with_capacity(2 + asks.len() * if ttl.is_some() { 1 } else { 2 });
+        args.push(Value::from(acts));
+        args.push(ttl.map_or(Value::from_static_str(""), |ttl| Value::Integer(ttl.into())));
+        args.extend(asks.iter().map(|ask| Value::Bytes(ask.holder())));
+        if ttl.is_none() {
+            args.extend(asks.iter().map(|ask| Value::Integer(ask.dispatch().ttl.as_millis().into())));
         }
         let script = match scripts {
             Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
@@ -146,4 +147,11 @@ impl Request {
             Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
         }
     }
+}
+
+/// The ttl that all asks share; deletes share any.
+fn common_ttl(asks: &[Ask]) -> Option<u32> {
+    let mut ttls = asks.iter().map(Ask::dispatch).filter(|dispatch| dispatch.act != Act::Release);
+    let first = ttls.next().map_or(0, |dispatch| dispatch.ttl.as_millis());
+    ttls.all(|dispatch| dispatch.ttl.as_millis() == first).then_some(first)
 }

@@ -1,10 +1,12 @@
 -- Many acts on many keys in one call; each is judged by itself, none can spoil another.
--- KEYS[i]: the resource. ARGV[3i-2], ARGV[3i-1], ARGV[3i]: the act, the holder, the ttl in milliseconds.
+-- KEYS[i]: the resource. ARGV[1]: one letter an act. ARGV[2]: the ttl of all in milliseconds, or "" where they differ.
+-- ARGV[2+i]: the holder; then, where they differ, ARGV[2+#KEYS+i]: the ttl.
 -- The answer to each: 1 yes, 0 no such key, 2 another's, "=pttl holder" another's in detail, "!words" an error.
 local call = redis.pcall
+local acts, common = ARGV[1], ARGV[2] ~= '' and ARGV[2]
 local answers = {}
 for i = 1, #KEYS do
-  local key, act, holder, ttl = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  local key, act, holder, ttl = KEYS[i], string.sub(acts, i, i), ARGV[2 + i], common or ARGV[2 + #KEYS + i]
   local answer
   if act == 'c' or act == 'w' then
     local set = call('SET', key, holder, 'NX', 'PX', ttl)
