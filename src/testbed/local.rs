@@ -9,14 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::testbed::binary::ServerBinary;
 use crate::testbed::condition::{Condition, Data};
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::port::Port;
 use crate::testbed::process::{Identity, Process};
+use crate::testbed::timer::now;
 use crate::testbed::wire::{Reply, Wire};
 
 /// How long a master may take to answer for the first time: some 20 ms on an idle machine, loading aside.
@@ -276,9 +275,4 @@ impl Drop for LocalMaster {
 
 pub(super) fn no_port() -> String {
     "find a free port on 127.0.0.1".into()
-}
-
-/// The monotonic clock itself. Tokio's stands still in tests that pause it; a server process does not.
-fn now() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }

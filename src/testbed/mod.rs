@@ -13,7 +13,7 @@
 //! # Ok(()) }                                      // every process ended, every folder removed
 //! ```
 //!
-//! The same code drives the command line's `testbed` and `demo`, our tests and our benches. All of it is
+//! The same code drives the command line's `testbed` and `demo`, our tests and our benches. All of it but the [`Proxy`] is
 //! synchronous: it must work in `Drop` and outside a runtime, and on loopback a look takes some 50 µs.
 //!
 //! | file | is |
@@ -24,6 +24,7 @@
 //! | `bed` | several, [`Testbed`] |
 //! | `wire`, `look` | a small client, to look at masters from outside |
 //! | `fault` | what can go wrong on purpose, [`Fault`] |
+//! | `proxy`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
 //! Linux only: it reads `/proc` to know a process from a later one with the same pid.
@@ -46,6 +47,12 @@ mod bed;
 
 mod fault;
 
+mod timer;
+
+mod pump;
+
+mod proxy;
+
 mod record;
 
 mod standing;
@@ -56,5 +63,6 @@ pub use condition::{Condition, Data};
 pub use error::TestbedError;
 pub use fault::{Fault, Injected, Outcome, UnknownFault};
 pub use local::LocalMaster;
+pub use proxy::{Direction, Flow, Proxy, Traffic};
 pub use standing::{Down, MasterStatus, Report, StandingBed};
 pub use wire::{Reply, Wire};
