@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock::testbed::{Data, Direction, Flow, LocalMaster, Proxy, ServerBinary};
+use quorlock::testbed::{Data, Direction, Fault, Flow, LocalMaster, Outcome, Proxy, ServerBinary};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
@@ -273,4 +273,45 @@ async fn a_master_that_is_down_is_a_reset_and_one_that_comes_back_is_found() {
     master.restart(Data::Empty).unwrap();
     let mut client = bounded(TcpStream::connect(proxy.address())).await.unwrap();
     assert_eq!(command(&mut client, &["PING"]).await.unwrap(), "+PONG\r\n");
+}
+
+#[tokio::test]
+async fn a_failover_leads_new_connections_elsewhere() {
+    let (old, new) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let proxy = Proxy::start(old.local_addr().unwrap().to_string()).await.unwrap();
+    let (mut first, mut first_master) = connect(&proxy, &old).await;
+    proxy.point_at(new.local_addr().unwrap().to_string()).unwrap();
+    let (mut second, mut second_master) = connect(&proxy, &new).await;
+    pass(&mut second, &mut second_master, b"to the new one").await;
+    pass(&mut first, &mut first_master, b"still to the old one").await;
+}
+
+#[tokio::test]
+async fn faults_have_the_same_words_here() {
+    let mut way = Way::new().await;
+    let word = |word: &str| word.parse::<Fault>().unwrap();
+    assert!(way.proxy.inject(word("slow=30")).await.is_installed());
+    let asked = Instant::now();
+    way.request(b"x").await;
+    way.reply(b"x").await;
+    assert!(asked.elapsed() >= Duration::from_millis(60));
+    assert!(way.proxy.inject(word("cut")).await.is_installed());
+    way.client.write_all(b"held").await.unwrap();
+    assert!(is_silent(&mut way.master).await);
+    assert!(way.proxy.inject(word("join")).await.is_installed());
+    bounded(way.master.read_exact(&mut [0; 4])).await.unwrap();
+    assert!(way.proxy.inject(word("refuse")).await.is_installed());
+    assert!(TcpStream::connect(way.proxy.address()).await.is_err());
+    assert!(way.proxy.undo(word("refuse")).await.is_installed());
+    assert!(TcpStream::connect(way.proxy.address()).await.is_ok());
+    for fault in ["kill", "flush", "clock-step=1"] {
+        assert!(matches!(way.proxy.inject(word(fault)).await, Outcome::Skipped { .. }), "{fault}");
+    }
+    assert!(way.proxy.inject(word("blackhole")).await.is_installed());
+    way.client.write_all(b"lost").await.unwrap();
+    way.master.write_all(b"lost").await.unwrap();
+    assert!(is_silent(&mut way.master).await && is_silent(&mut way.client).await);
+    assert!(way.proxy.undo(word("blackhole")).await.is_installed());
+    assert!(is_reset(&mut way.client).await);
 }

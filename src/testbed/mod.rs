@@ -23,8 +23,8 @@
 //! | `condition`, `local` | one master, [`LocalMaster`] |
 //! | `bed` | several, [`Testbed`] |
 //! | `wire`, `look` | a small client, to look at masters from outside |
-//! | `fault` | what can go wrong on purpose, [`Fault`] |
-//! | `proxy`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
+//! | `proxy`, `proxy_fault`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
 //! Linux only: it reads `/proc` to know a process from a later one with the same pid.
@@ -47,11 +47,17 @@ mod bed;
 
 mod fault;
 
+mod local_fault;
+
+mod skew;
+
 mod timer;
 
 mod pump;
 
 mod proxy;
+
+mod proxy_fault;
 
 mod record;
 

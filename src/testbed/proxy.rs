@@ -150,11 +150,11 @@ impl Proxy {
         let kept = keep(address)?;
         let address = kept.local_addr()?;
         let link = Link(Arc::new(Shared {
-            settings: watch::channel(Settings::default()).0,
+            settings: watch::channel(Settings { target: target.authority(), ..Settings::default() }).0,
             counters: Counters::default(),
         }));
         let (says, listening) = watch::channel(true);
-        let door = Door { _kept: kept, address, target: target.authority(), link: link.clone(), says };
+        let door = Door { _kept: kept, address, link: link.clone(), says };
         let listener = door.listen()?;
         let mut tasks = JoinSet::new();
         tasks.spawn(door.serve(listener));
@@ -182,6 +182,16 @@ impl Proxy {
     pub fn set_both(&self, flow: Flow) {
         self.set(Direction::ToMaster, flow);
         self.set(Direction::ToClient, flow);
+    }
+
+    /// Where new connections go from now on, as after a failover. Those that are open stay where they are.
+    ///
+    /// # Errors
+    /// If the target has no host.
+    pub fn point_at(&self, target: impl AsRef<str>) -> io::Result<()> {
+        let target = Target::parse(target.as_ref())?.authority();
+        self.link.change(|settings| settings.target = target);
+        Ok(())
     }
 
     /// Everything passes again, and connections are accepted again.
@@ -231,7 +241,7 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
             .field("address", &self.address)
-            .field("target", &self.target.authority())
+            .field("target", &self.link.0.settings.borrow().target)
             .field("traffic", &self.traffic())
             .finish_non_exhaustive()
     }
@@ -289,6 +299,7 @@ pub(super) struct Settings {
     flows: [(Flow, u64); 2],
     refuse: bool,
     resets: u64,
+    target: String,
 }
 
 #[derive(Default)]
@@ -327,7 +338,6 @@ struct Door {
     /// Keeps the port while nobody listens on it.
     _kept: TcpSocket,
     address: SocketAddr,
-    target: String,
     link: Link,
     says: watch::Sender<bool>,
 }
@@ -357,7 +367,7 @@ impl Door {
                 Some(_) = connections.join_next() => {}
                 accepted = accept(listener.as_ref()) => if let Ok(client) = accepted {
                     let number = self.link.0.counters.connections.fetch_add(1, Ordering::Relaxed);
-                    connections.spawn(carry(client, self.target.clone(), self.link.clone(), number));
+                    connections.spawn(carry(client, self.link.clone(), number));
                 },
             }
         }
@@ -372,10 +382,13 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
 }
 
 /// One connection, from its start to its end.
-async fn carry(mut client: TcpStream, target: String, link: Link, number: u64) {
+async fn carry(mut client: TcpStream, link: Link, number: u64) {
     let _open = Open::new(&link);
     let mut settings = link.settings();
-    let resets = settings.borrow_and_update().resets;
+    let (resets, target) = {
+        let settings = settings.borrow_and_update();
+        (settings.resets, settings.target.clone())
+    };
     let reset = settings.wait_for(|settings| settings.resets != resets);
     let carried = async {
         let Ok(mut master) = TcpStream::connect(&target).await else { return Err(Stop::Reset) };
