@@ -6,7 +6,9 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use quorlock::testbed::{Data, Direction, Fault, Flow, LocalMaster, Outcome, Proxy, ServerBinary};
+use quorlock::testbed::{
+    Data, Direction, Fault, Flow, LocalMaster, Outcome, Proxy, ServerBinary, Switchboard,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
@@ -314,4 +316,41 @@ async fn faults_have_the_same_words_here() {
     assert!(is_silent(&mut way.master).await && is_silent(&mut way.client).await);
     assert!(way.proxy.undo(word("blackhole")).await.is_installed());
     assert!(is_reset(&mut way.client).await);
+}
+
+#[tokio::test]
+async fn a_switchboard_does_as_it_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let any = "127.0.0.1:0".parse().unwrap();
+    let mut board = Switchboard::start(any).await.unwrap();
+    board.add("m1", any, &listener.local_addr().unwrap().to_string()).await.unwrap();
+    let control = board.control().unwrap();
+    let told = tokio::task::spawn_blocking(move || {
+        [
+            "status",
+            "m1 slow=20",
+            "status",
+            "m1 undo slow=20",
+            "m2 slow",
+            "m1 melt",
+            "m1 kill",
+            "",
+            "m1 point a:1",
+        ]
+        .map(|line| Switchboard::tell(control, line).unwrap())
+    });
+    let told = bounded(async {
+        tokio::select! {
+            told = told => told.unwrap(),
+            served = board.serve() => panic!("{served:?}"),
+        }
+    })
+    .await;
+    assert_eq!(told[..4], ["m1 - 0 0 0", "installed", "m1 slow=20 0 0 0", "installed"]);
+    for (answer, why) in
+        told[4..8].iter().zip(["no proxy", "unknown fault", "not a fault on the way", "nothing"])
+    {
+        assert!(answer.starts_with("skipped: ") && answer.contains(why), "{answer}");
+    }
+    assert_eq!(told[8], "installed");
 }

@@ -25,6 +25,7 @@
 //! | `wire`, `look` | a small client, to look at masters from outside |
 //! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
 //! | `proxy`, `proxy_fault`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `switchboard` | proxies in a process of their own, [`Switchboard`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
 //! Linux only: it reads `/proc` to know a process from a later one with the same pid.
@@ -59,6 +60,8 @@ mod proxy;
 
 mod proxy_fault;
 
+mod switchboard;
+
 mod record;
 
 mod standing;
@@ -71,4 +74,5 @@ pub use fault::{Fault, Injected, Outcome, UnknownFault};
 pub use local::LocalMaster;
 pub use proxy::{Direction, Flow, Proxy, Traffic};
 pub use standing::{Down, MasterStatus, Report, StandingBed};
+pub use switchboard::Switchboard;
 pub use wire::{Reply, Wire};
