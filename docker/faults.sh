@@ -163,7 +163,11 @@ address() { field '{{index .Config.Labels "quorlock.address"}}' "$1"; }
 # Its replica takes its place, its address included, as a failover by a sentinel and a moving address does.
 promote() {
     [ "$1" = m1 ] || { skipped 'only m1 has a replica'; return; }
-    [ "$(condition $replica)" = up ] || { skipped 'no replica is up: bring the bed up with the profile failover'; return; }
+    # Also where it is cut off and behind: that is when failovers happen.
+    case $(condition $replica) in
+        up | cut) ;;
+        *) skipped 'no replica is up: bring the bed up with the profile failover'; return ;;
+    esac
     stop "$1" || { indeterminate 'the master does not end'; return; }
     answer=$(client $replica replicaof no one)
     [ "$answer" = OK ] || { indeterminate "$answer"; return; }

@@ -45,6 +45,12 @@ impl Testbed {
         self.masters.get(index)
     }
 
+    /// The master that is called `m` and this number.
+    pub(super) fn named(&self, number: usize) -> Result<&LocalMaster, TestbedError> {
+        let master = number.checked_sub(1).and_then(|index| self.master(index));
+        master.ok_or(TestbedError::NoSuchMaster { asked: number, have: self.masters.len() })
+    }
+
     pub(super) fn into_masters(self) -> Vec<LocalMaster> {
         self.masters
     }

@@ -25,6 +25,8 @@
 //! | `wire`, `look` | a small client, to look at masters from outside |
 //! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
 //! | `proxy`, `proxy_fault`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `containers` | masters in containers, [`Containers`] |
+//! | `breakable` | what processes and containers have in common, [`Breakable`] |
 //! | `switchboard` | proxies in a process of their own, [`Switchboard`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
@@ -62,13 +64,19 @@ mod proxy_fault;
 
 mod switchboard;
 
+mod containers;
+
+mod breakable;
+
 mod record;
 
 mod standing;
 
 pub use bed::{Testbed, TestbedBuilder};
 pub use binary::ServerBinary;
+pub use breakable::Breakable;
 pub use condition::{Condition, Data};
+pub use containers::Containers;
 pub use error::TestbedError;
 pub use fault::{Fault, Injected, Outcome, UnknownFault};
 pub use local::LocalMaster;
