@@ -95,8 +95,11 @@ containers_up() { # PROFILES
     until are_healthy; do
         waited=$((waited + 1))
         if [ $waited -gt 60 ]; then
-            for container in $(ours); do docker logs --tail 5 "$container" >&2; done
-            die 'the masters are not healthy after a minute'
+            docker ps -a --filter "label=com.docker.compose.project=$QUORLOCK_PROJECT" --format '{{.Names}} {{.Status}}' |
+                grep -v '(healthy)' | while read -r name state; do
+                    say "$name: $state: $(docker logs --tail 1 "$name" 2>&1)"
+                done
+            die 'not all are healthy after a minute'
         fi
         sleep 1
     done

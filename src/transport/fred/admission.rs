@@ -15,7 +15,7 @@ pub(super) const QUARANTINE: &str = "quorlock:quarantine";
 
 /// What a user of this client must be allowed to do.
 pub(super) const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                              +script|load +hmget +hset +exists +info +hello +ping +client|setinfo";
+                              +script|load +hmget +hset +exists +info +hello +client|id";
 
 /// Whether masters that may have forgotten votes are kept from voting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
