@@ -11,6 +11,8 @@ use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::request::check_resource;
 use crate::transport::fred::endpoint::{Encryption, Endpoint};
+#[cfg(feature = "tls")]
+use crate::transport::fred::tls::Tls;
 use crate::transport::fred::{self, Inspection};
 use crate::transport::fred::{Admission, Dialer, FredTransport, Purpose, Settled};
 
@@ -27,7 +29,7 @@ pub struct Builder {
     credentials: Option<(String, String)>,
     releases_only: bool,
     #[cfg(feature = "tls")]
-    tls: Option<crate::Tls>,
+    tls: Option<Tls>,
 }
 
 impl Redlock {
@@ -114,7 +116,7 @@ impl Builder {
 
     /// A CA and a client certificate of one's own, for masters behind TLS.
     #[cfg(feature = "tls")]
-    pub fn tls(mut self, tls: crate::Tls) -> Self {
+    pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }

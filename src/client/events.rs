@@ -1,16 +1,16 @@
 //! What happened to a lock, for the log.
 
-use super::stake::Stake;
-use crate::protocol::attempt::{Attempt, News, Stage};
+use super::holder::HolderId;
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
 use crate::protocol::verdict::Verdict;
 
 /// One event an outcome. A busy lock is business as usual and only worth a debug line; a lost one is an error.
-pub(super) fn report(stake: &Stake, attempt: &Attempt, news: News, now: Moment) {
-    let resource = || printable(&stake.resource);
-    let holder = &stake.holder;
+pub(super) fn report(resource: &[u8], holder: &HolderId, attempt: &Attempt, news: News, now: Moment) {
+    let resource = || printable(resource);
     if news.verdict
         && let Some(verdict) = attempt.verdict()
     {

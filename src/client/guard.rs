@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{ExtendError, Lost};
+use super::handle::Handle;
 use super::holder::HolderId;
-use super::locker::Handle;
 use super::release::{self, Released};
 use super::stake::Stake;
 use crate::protocol::renewal::Extension;

@@ -29,8 +29,10 @@ struct Agenda {
     due: BTreeMap<(Moment, u64), Arc<Stake>>,
     /// When the task will look by itself; `None` while it is looking.
     sleeps_until: Option<Moment>,
-    /// No guard and no client is left: the task ends once nothing is due.
+    /// No guard and no client is left: the task is to end.
     orphaned: bool,
+    /// The task has ended, or its runtime has: nothing is looked after any more.
+    ended: bool,
 }
 
 impl Keeper {
@@ -47,7 +49,7 @@ impl Keeper {
         if let Some(from) = from {
             agenda.due.remove(&(from, stake.number));
         }
-        let Some(to) = to else { return };
+        let Some(to) = to.filter(|_| !agenda.ended) else { return };
         agenda.due.insert((to, stake.number), stake.clone());
         if agenda.sleeps_until.is_some_and(|until| to < until) {
             agenda.sleeps_until = None;
@@ -78,6 +80,16 @@ impl Keeper {
         }
     }
 
+    /// What is looked after keeps the client alive; that ends here.
+    fn end(&self) {
+        let due = {
+            let mut agenda = self.agenda();
+            agenda.ended = true;
+            std::mem::take(&mut agenda.due)
+        };
+        drop(due);
+    }
+
     /// When to look again; `None` when orphaned.
     fn next_look(&self, now: Moment) -> Option<Moment> {
         let mut agenda = self.agenda();
@@ -92,6 +104,7 @@ impl Keeper {
 
 /// The task. It holds the client's shared part, so it ends only when no handle is left, or with its runtime.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let _ended = Ended(shared.clone());
     let mut due = Vec::new();
     loop {
         shared.keeper.take_due(shared.clock.now(), &mut due);
@@ -112,4 +125,13 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     shared.refuse_new_work();
     shared.answers(shared.policy.master_timeout() * 2).await;
     shared.transport.close();
+}
+
+/// Also when the runtime drops the task.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.keeper.end();
+    }
 }

@@ -10,6 +10,7 @@ use super::clock::Clock;
 use super::entropy::Entropy;
 use super::error::{ConnectError, ExtendError};
 use super::guard::Guard;
+use super::handle::Handle;
 use super::holder::{HolderId, Label};
 use super::keeper;
 use super::release::{self, Released};
@@ -28,28 +29,6 @@ use crate::transport::Transport;
 #[derive(Clone)]
 pub struct Redlock {
     handle: Arc<Handle>,
-}
-
-/// Counts clones and guards: the last one ends the client's tasks.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    shared: Arc<Shared>,
-}
-
-impl Handle {
-    pub(crate) const fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.shared.is_closed()
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.keeper.orphan();
-    }
 }
 
 /// What closing a client came to.
@@ -96,7 +75,7 @@ impl Redlock {
         shared.transport.attach(watcher);
         // The keeper is ended by the last handle.
         runtime.spawn(keeper::run(shared.clone()));
-        Ok(Self { handle: Arc::new(Handle { shared }) })
+        Ok(Self { handle: Handle::new(shared) })
     }
 
     /// A request for the lock on `resource`, whose bytes are the key.
@@ -107,13 +86,13 @@ impl Redlock {
     /// The masters as they may be shown, in the configured order.
     #[must_use]
     pub fn masters(&self) -> &[String] {
-        &self.handle.shared.masters
+        &self.handle.shared().masters
     }
 
     /// N and w.
     #[must_use]
     pub fn quorum(&self) -> Quorum {
-        self.handle.shared.quorum
+        self.handle.shared().quorum
     }
 
     /// Deletes the keys that `holder` has on `resource`: for locks whose guard was
@@ -135,9 +114,7 @@ impl Redlock {
         resource: impl AsRef<[u8]>,
         holder: &HolderId,
     ) -> Result<Released, RequestError> {
-        let shared = &self.handle.shared;
-        let ttl = shared.policy.max_ttl();
-        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        let stake = self.adopt(resource.as_ref(), holder)?;
         stake.keep(|attempt, now| attempt.release(now));
         Ok(release::outcome(&stake).await)
     }
@@ -163,7 +140,7 @@ impl Redlock {
         holder: &HolderId,
         ttl: Duration,
     ) -> Result<Guard, ExtendError> {
-        let stake = self.adopt(resource.as_ref(), holder, ttl)?;
+        let stake = self.adopt(resource.as_ref(), holder)?;
         let guard = Guard::new(stake, self.handle.clone());
         match guard.extend(ttl).await {
             Ok(()) => Ok(guard),
@@ -174,10 +151,11 @@ impl Redlock {
         }
     }
 
-    fn adopt(&self, resource: &[u8], holder: &HolderId, ttl: Duration) -> Result<Arc<Stake>, RequestError> {
+    /// Nobody knows which ttl the other process asked for; it was the fleet's longest at most.
+    fn adopt(&self, resource: &[u8], holder: &HolderId) -> Result<Arc<Stake>, RequestError> {
         check_resource(resource)?;
-        let shared = &self.handle.shared;
-        let ttl = Ttl::new(ttl, &shared.policy)?;
+        let shared = self.handle.shared();
+        let ttl = Ttl::new(shared.policy.max_ttl(), &shared.policy)?;
         let now = shared.clock.now();
         let attempt = Attempt::adopt(shared.quorum, ttl, shared.policy.master_timeout(), now);
         Ok(Stake::new(shared, Bytes::copy_from_slice(resource), holder.clone(), attempt))
@@ -194,7 +172,7 @@ impl Redlock {
     ///
     /// As [`Guard::release`]; the report counts the locks.
     pub async fn close(&self) -> CloseReport {
-        let shared = &self.handle.shared;
+        let shared = self.handle.shared();
         shared.refuse_new_work();
         let everyone = shared.keeper.everyone();
         let held: Vec<_> =

@@ -16,6 +16,8 @@ mod keeper;
 
 mod shared;
 
+mod handle;
+
 mod drive;
 
 pub mod guard;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::error::{Lost, Why};
+use super::error::Lost;
 use super::stake::Stake;
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::release::Released as Outcome;
@@ -67,9 +67,8 @@ pub(crate) async fn outcome(stake: &Arc<Stake>) -> Released {
             let on = on.map(|master| (stake.shared.name(master), answer(tally.vote(master)))).collect();
             Released::Lingering { on, up_to: until.since(now) }
         }
-        Outcome::AlreadyLost(loss) => Released::AlreadyLost(Lost {
-            resource: printable(&stake.resource),
-            why: loss.map_or(Why::Expired, Why::from),
-        }),
+        Outcome::AlreadyLost(loss) => {
+            Released::AlreadyLost(Lost { resource: printable(&stake.resource), why: loss.into() })
+        }
     }
 }

@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use super::error::{Lost, Why};
 use super::holder::HolderId;
 use super::shared::Shared;
-use crate::protocol::attempt::{Attempt, News, Stage};
+use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::Dispatch;
+use crate::protocol::news::News;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
 use crate::protocol::votes::Reply;
@@ -101,14 +102,15 @@ impl Stake {
         self.publish(&mut state);
         let news = state.attempt.take_news();
         if state.kept {
-            let next = state.attempt.next_time();
+            let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
+            let next = state.attempt.next_time().or_else(waits);
             if next != state.due {
                 self.shared.keeper.reschedule(self, state.due, next);
                 state.due = next;
             }
         }
         if news != News::default() {
-            super::events::report(self, &state.attempt, news, now);
+            super::events::report(&self.resource, &self.holder, &state.attempt, news, now);
             drop(state);
             self.changed.notify_waiters();
         }

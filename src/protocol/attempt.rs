@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use super::fanout::{Act, Dispatch};
+use super::news::News;
 use super::quorum::{MasterId, MasterSet, Quorum};
 use super::release::{Released, Releasing};
 use super::renewal::Renewal;
@@ -21,13 +22,15 @@ use super::request::Ttl;
 use super::seat::Seat;
 use super::time::Moment;
 use super::verdict::Verdict;
-use super::votes::{Fault, Reply, Tally, Vote};
+use super::votes::{Reply, Tally};
 
 /// One holder id's life on the masters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     pub(super) quorum: Quorum,
     pub(super) ttl: Ttl,
+    /// The longest a key of this attempt stays after the last command that set or renewed it, drift included.
+    pub(super) longest: Duration,
     pub(super) master_timeout: Duration,
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
@@ -78,31 +81,6 @@ pub enum Loss {
     MaxHold,
 }
 
-/// What changed since it was last asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct News {
-    /// The verdict fell.
-    pub verdict: bool,
-    /// The lease was lost.
-    pub lost: bool,
-    /// The deadline moved.
-    pub deadline: bool,
-    /// The lease will be lost within one renewal period unless w masters confirm.
-    pub at_risk: bool,
-    /// w masters confirmed again after at least one renewal without them.
-    pub recovered: bool,
-    /// A renewal was not confirmed by w masters in time.
-    pub renewal_failed: bool,
-    /// A key was created anew where it was missing.
-    pub healed: bool,
-    /// A master turned out to have lost the key.
-    pub key_lost: bool,
-    /// A renewal or extension got its w confirmations, or all its answers.
-    pub renewed: bool,
-    /// The release has an outcome.
-    pub released: bool,
-}
-
 impl Attempt {
     /// A claim at `now` on every master of `quorum`.
     #[must_use]
@@ -110,6 +88,7 @@ impl Attempt {
         Self {
             quorum,
             ttl,
+            longest: ttl.longest_stay(),
             master_timeout,
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,
@@ -198,11 +177,14 @@ impl Attempt {
     pub fn on_link(&mut self, master: MasterId, restarted: bool, now: Moment) {
         self.expire(now);
         let Some(seat) = self.seats.get_mut(master.index()) else { return };
-        if restarted && seat.until.is_some() {
+        // What is still unanswered was asked of the process before: its answer, if heard at all, is void.
+        if restarted && (seat.until.is_some() || seat.unanswered > 0) {
+            let voted = seat.until.is_some();
             seat.forget(self.round);
-            self.news.key_lost = true;
-            if self.stage == Stage::Claiming {
-                seat.vote = Some(Vote::Unknown(Fault::Broken("the master restarted".into())));
+            self.news.key_lost |= voted;
+            self.renewal.unconfirm(master);
+            if self.stage == Stage::Claiming && voted {
+                seat.vote = Some(Seat::forgotten());
                 self.judge(now);
             }
             self.judge_deadline(now);
@@ -222,6 +204,13 @@ impl Attempt {
         };
         let cleaning = self.is_over().then(|| self.next_sweep()).flatten();
         own.into_iter().chain(cleaning).min()
+    }
+
+    /// Whether nothing can happen to the attempt any more, on no master. One that waits for a connection, perhaps for
+    /// ever, is not finished: its key is to be deleted when that comes up (rule 6).
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.is_over() && self.next_time().is_none() && !self.seats.iter().any(Seat::has_left_key)
     }
 
     /// The holder's own look at the clock found the deadline passed, before any input did.
@@ -248,7 +237,7 @@ impl Attempt {
         self.verdict
     }
 
-    /// Until when the lease is valid, if it is held.
+    /// Until when the lease is valid, if it is held; an adopted one has no deadline before w masters confirmed it.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
         (self.stage == Stage::Held && !self.renewal.adopting).then_some(self.deadline)
@@ -269,7 +258,7 @@ impl Attempt {
     /// The masters where our key may sit although no win stands behind it.
     #[must_use]
     pub fn strays(&self) -> MasterSet {
-        if self.is_over() { self.may_have_key() } else { MasterSet::EMPTY }
+        if self.is_over() && !self.releasing.left { self.may_have_key() } else { MasterSet::EMPTY }
     }
 
     /// How the release ended, once it has.
@@ -295,7 +284,7 @@ impl Attempt {
     }
 
     /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
-    fn expire(&mut self, now: Moment) {
+    pub(super) fn expire(&mut self, now: Moment) {
         if now >= self.deadline {
             self.lapse();
         }

@@ -18,7 +18,8 @@ impl Attempt {
                 if vote == Vote::Granted {
                     seat.confirm(dispatch);
                 }
-                seat.vote = Some(vote);
+                let void = vote == Vote::Granted && seat.until.is_none();
+                seat.vote = Some(if void { Seat::forgotten() } else { vote });
                 self.judge(now);
             }
             Stage::Failed => {
@@ -62,11 +63,11 @@ impl Attempt {
             }
         } else if count.hopeless(self.quorum) {
             self.stage = Stage::Failed;
-            self.to_claim = MasterSet::EMPTY;
+            self.take_claims_back();
             if !self.those(Seat::has_left_key).is_empty() {
                 self.roll_back(now);
             }
-            if let Some(why) = count.why_hopeless(self.quorum) {
+            if let Some(why) = self.count().why_hopeless(self.quorum) {
                 self.settle(why);
             }
         }
@@ -99,10 +100,16 @@ impl Attempt {
         }
         self.rolled_back = true;
         self.stage = Stage::Failed;
+        self.take_claims_back();
+        let nothing = self.may_have_key().is_empty();
+        let whom = if nothing { MasterSet::EMPTY } else { self.quorum.everyone() };
+        self.begin_release(whom, now);
+    }
+
+    fn take_claims_back(&mut self) {
         for master in std::mem::take(&mut self.to_claim) {
             self.seats[master.index()].vote = Some(Vote::Failed(Fault::Withdrawn));
         }
-        self.begin_release(self.quorum.everyone(), now);
     }
 
     fn settle(&mut self, verdict: Verdict) {

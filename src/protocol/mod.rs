@@ -33,6 +33,8 @@ pub mod verdict;
 
 mod seat;
 
+pub mod news;
+
 pub mod attempt;
 
 mod claim;
@@ -40,3 +42,6 @@ mod claim;
 pub mod renewal;
 
 pub mod release;
+
+#[cfg(test)]
+mod tests;

@@ -76,16 +76,16 @@ impl Policy {
     /// How long a master that may have forgotten keeps silent: the longest ttl and its drift (safety of quarantine).
     #[must_use]
     pub fn quarantine(&self) -> Duration {
-        self.max_ttl + self.drift(self.max_ttl)
+        self.max_ttl.saturating_add(self.drift(self.max_ttl))
     }
 
     /// ⌈factor · ttl⌉ + 2 ms, in whole milliseconds: 1 ms for the masters' expiry precision, 1 ms as the least
     /// drift of small ttls. Integers only, rounded up, so never optimistic (hazards H7, H8).
     #[must_use]
     pub fn drift(&self, ttl: Duration) -> Duration {
-        let millis = ttl.as_millis() * u128::from(self.drift_ppm);
-        Duration::from_millis(u64::try_from(millis.div_ceil(1_000_000)).unwrap_or(u64::MAX))
-            + Duration::from_millis(2)
+        let millis = ttl.as_millis().saturating_mul(u128::from(self.drift_ppm));
+        let millis = u64::try_from(millis.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        Duration::from_millis(millis.saturating_add(2))
     }
 
     /// The pause before claim number `claim + 1`, drawn by `dice`: between a quarter and the whole of a ceiling that

@@ -7,7 +7,7 @@ use super::fanout::Dispatch;
 use super::quorum::{MasterId, MasterSet};
 use super::seat::Seat;
 use super::time::Moment;
-use super::votes::Vote;
+use super::votes::{Fault, Vote};
 
 /// How long after the first delete on a new connection the next one goes out.
 const SECOND_SWEEP: Duration = Duration::from_secs(1);
@@ -20,6 +20,8 @@ pub(super) struct Releasing {
     deleted: MasterSet,
     /// Whether somebody waits for the outcome of a release, rather than of a claim's roll-back.
     reported: bool,
+    /// Whether the keys were left to another process: nothing of them is ours to delete any more.
+    pub(super) left: bool,
     pub(super) outcome: Option<Released>,
 }
 
@@ -41,7 +43,7 @@ pub enum Released {
         until: Moment,
     },
     /// The lease was over before the release; what was left of it is being deleted.
-    AlreadyLost(Option<Loss>),
+    AlreadyLost(Loss),
 }
 
 impl Attempt {
@@ -56,7 +58,7 @@ impl Attempt {
             }
             Stage::Held | Stage::Lost(_) => {
                 self.lapse();
-                let why = if let Stage::Lost(why) = self.stage { Some(why) } else { None };
+                let why = if let Stage::Lost(why) = self.stage { why } else { Loss::Expired };
                 self.stage = Stage::Released;
                 self.begin_release(self.may_have_key(), now);
                 self.resolve(Released::AlreadyLost(why));
@@ -80,8 +82,11 @@ impl Attempt {
     /// One more delete on `master`, unless one is under way.
     pub(super) fn release_again(&mut self, master: MasterId) {
         let seat = &mut self.seats[master.index()];
-        if seat.may_have_key() && seat.releasing == 0 {
-            seat.next_sweep = None;
+        if seat.may_have_key() && seat.releasing == 0 && !self.releasing.left {
+            // A delete on one more connection is welcome, but takes no step of the schedule (rule 6).
+            if seat.sweeps == 0 {
+                seat.next_sweep = None;
+            }
             self.to_release = self.to_release.with(master);
         }
     }
@@ -98,7 +103,7 @@ impl Attempt {
                     self.releasing.deleted = self.releasing.deleted.with(master);
                 }
                 // The command may still lie in the buffers of an older connection (rule 6).
-                if seat.doubt.is_some() {
+                if seat.doubt.is_some() && seat.next_sweep.is_none() {
                     seat.sweeps += 1;
                     match seat.sweeps {
                         1 => seat.next_sweep = Some(now.plus(SECOND_SWEEP)),
@@ -107,10 +112,14 @@ impl Attempt {
                     }
                 }
             }
-            // Tried again each second while the key can be there, and whenever a new connection comes up.
+            _ if seat.next_sweep.is_some() => {}
+            // Tried again each second while the key can be there, and whenever a new connection comes up. One that
+            // was lost on a connection that is up is tried again in any case: no new connection need come.
             Vote::Failed(_) | Vote::Unknown(_) => {
-                seat.next_sweep =
-                    (seat.may_have_key() && now < lingers_until).then(|| now.plus(SECOND_SWEEP));
+                let unsent = matches!(vote, Vote::Failed(Fault::Overloaded | Fault::Withdrawn));
+                let lost = unsent || matches!(vote, Vote::Unknown(_));
+                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < lingers_until);
+                seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }
         if self.releasing.reported && dispatch.round == self.round {
@@ -139,7 +148,7 @@ impl Attempt {
 
     pub(super) fn sweep(&mut self, now: Moment) {
         let Some(began) = self.releasing.began else { return };
-        let expired = now >= began.plus(self.ttl.as_duration());
+        let expired = now >= began.plus(self.longest);
         for master in self.quorum.everyone() {
             let seat = &mut self.seats[master.index()];
             if expired && seat.unanswered == 0 {
@@ -158,7 +167,7 @@ impl Attempt {
         let began = self.releasing.began?;
         let outcome =
             (self.releasing.reported && self.releasing.outcome.is_none()).then(|| self.release_limit());
-        let expiry = began.plus(self.ttl.as_duration());
+        let expiry = began.plus(self.longest);
         let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then_some(expiry);
         let seats = self.seats.iter().flat_map(|seat| seat.next_sweep.into_iter().chain(waiting(seat)));
         seats.chain(outcome).min()
@@ -170,6 +179,6 @@ impl Attempt {
 
     /// A key that was set before the release began is gone a ttl later.
     fn lingers_until(&self, now: Moment) -> Moment {
-        self.releasing.began.unwrap_or(now).plus(self.ttl.as_duration())
+        self.releasing.began.unwrap_or(now).plus(self.longest)
     }
 }

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Stage};
 use super::fanout::Dispatch;
-use super::quorum::{MasterSet, Quorum};
+use super::quorum::{MasterId, MasterSet, Quorum};
 use super::request::Ttl;
 use super::seat::Seat;
 use super::time::Moment;
 use super::votes::Vote;
+
+/// A watchdog does not run faster.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
@@ -19,13 +22,23 @@ pub(super) struct Renewal {
     period: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
+    /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
+    /// masters farther away than the pause between two tries would confirm each, and none in time.
+    first: u32,
+    /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
     confirmed: MasterSet,
-    /// Masters that said in this round that the key is missing.
     absent: MasterSet,
     failing: bool,
     warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
     pub(super) adopting: bool,
+}
+
+impl Renewal {
+    /// Takes back what `master` confirmed: it lost the key since.
+    pub(super) const fn unconfirm(&mut self, master: MasterId) {
+        self.confirmed = self.confirmed.without(master);
+    }
 }
 
 /// How a renewal stands.
@@ -57,11 +70,12 @@ impl Attempt {
     pub fn watch_over(&mut self, first: Moment, period: Duration) {
         self.renewal.due = Some(first);
         self.renewal.regular = first;
-        self.renewal.period = period;
+        self.renewal.period = period.max(SHORTEST_PERIOD);
     }
 
     /// Ends the hold at `cap`, if nothing ends it earlier.
     pub fn end_hold_at(&mut self, cap: Moment, now: Moment) {
+        self.expire(now);
         self.cap = cap;
         self.judge_deadline(now);
     }
@@ -73,6 +87,7 @@ impl Attempt {
         self.to_heal = MasterSet::EMPTY;
         self.to_claim = MasterSet::EMPTY;
         self.seats.fill(Seat::EMPTY);
+        self.releasing.left = true;
     }
 
     /// One extension by `ttl` on every master; the number of its round, or `None` if the lease is over.
@@ -81,8 +96,22 @@ impl Attempt {
             return None;
         }
         self.ttl = ttl;
-        self.begin_renewal(self.quorum.everyone(), now);
+        self.longest = self.longest.max(ttl.longest_stay());
+        self.renew_within(ttl.renewal_period(), now);
+        self.begin_renewal(self.quorum.everyone(), false, now);
         Some(self.renewal.round)
+    }
+
+    /// The watchdog renews with the latest ttl, and so at least as often as that one needs.
+    fn renew_within(&mut self, period: Duration, now: Moment) {
+        let renewal = &mut self.renewal;
+        if let Some(due) = renewal.due
+            && period < renewal.period
+        {
+            renewal.period = period;
+            renewal.regular = renewal.regular.min(now.plus(period));
+            renewal.due = Some(due.min(renewal.regular));
+        }
     }
 
     /// How the extension of `round` stands. A later renewal that w masters confirm answers for it.
@@ -94,13 +123,16 @@ impl Attempt {
         let renewal = &self.renewal;
         if renewal.round >= round && renewal.confirmed.len() >= self.quorum.needed() {
             Extension::Confirmed
-        } else if self.seats.iter().any(|seat| seat.renewing > 0)
-            && now < renewal.stamp.plus(self.master_timeout)
-        {
+        } else if self.is_renewing() && now < renewal.stamp.plus(self.master_timeout) {
             Extension::Pending
         } else {
             Extension::Unconfirmed
         }
+    }
+
+    /// Whether an answer to a renewal is still to come, be it that the command waits to be handed over.
+    fn is_renewing(&self) -> bool {
+        !self.to_renew.is_empty() || self.seats.iter().any(|seat| seat.renewing > 0)
     }
 
     pub(super) fn keep(&mut self, now: Moment) {
@@ -117,27 +149,37 @@ impl Attempt {
 
     fn renewal_due(&mut self, now: Moment) {
         let retry = self.master_timeout.min(self.renewal.period / 4);
-        if self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed() {
+        let again = self.renewal.round > 0 && self.renewal.confirmed.len() < self.quorum.needed();
+        let patience = self.renewal.stamp.plus(retry);
+        if again && now < patience {
+            // An extension is under way; it may well be confirmed.
+            self.renewal.due = Some(patience);
+            return;
+        }
+        if again {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
         }
         // Slots missed while the machine was suspended are skipped, not made up for.
-        while self.renewal.regular <= now && !self.renewal.period.is_zero() {
+        while self.renewal.regular <= now {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
         // A master that still owes an answer would get nothing new from a second command in the same stream.
-        let idle = |master: &super::quorum::MasterId| self.seats[master.index()].renewing == 0;
+        let idle = |master: &MasterId| self.seats[master.index()].renewing == 0;
         let whom = self.quorum.everyone().filter(idle).collect();
-        self.begin_renewal(whom, now);
+        self.begin_renewal(whom, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
     }
 
-    fn begin_renewal(&mut self, whom: MasterSet, now: Moment) {
+    fn begin_renewal(&mut self, whom: MasterSet, again: bool, now: Moment) {
         self.round += 1;
         self.renewal.round = self.round;
         self.renewal.stamp = now;
-        self.renewal.confirmed = MasterSet::EMPTY;
-        self.renewal.absent = MasterSet::EMPTY;
+        if !again {
+            self.renewal.first = self.round;
+            self.renewal.confirmed = MasterSet::EMPTY;
+            self.renewal.absent = MasterSet::EMPTY;
+        }
         for master in whom {
             self.seats[master.index()].vote = None;
         }
@@ -150,17 +192,19 @@ impl Attempt {
             return self.release_again(master);
         }
         let seat = &mut self.seats[master.index()];
-        let current = dispatch.round == self.renewal.round;
+        let current = dispatch.round >= self.renewal.first;
         match vote {
             Vote::Granted => {
                 seat.confirm(dispatch);
                 if current && dispatch.round > seat.floor {
                     self.renewal.confirmed = self.renewal.confirmed.with(master);
+                    self.renewal.absent = self.renewal.absent.without(master);
                 }
             }
             Vote::Absent | Vote::Held(_) => {
                 self.news.key_lost |= seat.until.is_some();
                 seat.forget(dispatch.round);
+                self.renewal.unconfirm(master);
                 if current && vote == Vote::Absent {
                     self.renewal.absent = self.renewal.absent.with(master);
                 }
@@ -174,11 +218,12 @@ impl Attempt {
     }
 
     fn on_confirmations(&mut self, now: Moment) {
+        let under_way = self.is_renewing();
         let renewal = &mut self.renewal;
         let enough = renewal.confirmed.len() >= self.quorum.needed();
-        self.news.renewed |= enough || !self.seats.iter().any(|seat| seat.renewing > 0);
+        self.news.renewed |= enough || !under_way;
         if enough {
-            renewal.adopting = false;
+            self.news.deadline |= std::mem::take(&mut renewal.adopting);
             if renewal.due.is_some() {
                 renewal.due = Some(renewal.regular);
             }

@@ -75,6 +75,12 @@ impl Ttl {
         self.as_duration().saturating_sub(self.drift)
     }
 
+    /// ttl + drift: how long after it was set a key may stay, as this machine's clock counts.
+    #[must_use]
+    pub fn longest_stay(self) -> Duration {
+        self.as_duration() + self.drift
+    }
+
     /// After how long a held lease is renewed: a third of the ttl leaves two more tries.
     #[must_use]
     pub const fn renewal_period(self) -> Duration {

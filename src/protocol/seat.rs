@@ -2,7 +2,7 @@
 
 use super::fanout::{Act, Dispatch, Link};
 use super::time::Moment;
-use super::votes::{Reply, Vote};
+use super::votes::{Fault, Reply, Vote};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Seat {
@@ -93,6 +93,11 @@ impl Seat {
     pub(super) fn forget(&mut self, round: u32) {
         self.until = None;
         self.floor = self.floor.max(round);
+    }
+
+    /// The vote of a master that gave one and restarted since.
+    pub(super) fn forgotten() -> Vote {
+        Vote::Unknown(Fault::Broken("the master restarted".into()))
     }
 
     fn count(&mut self, act: Act) -> &mut u8 {

@@ -13,10 +13,6 @@ pub(super) const ADMITTED: &str = "quorlock:admitted";
 /// The key that lasts as long as the quarantine.
 pub(super) const QUARANTINE: &str = "quorlock:quarantine";
 
-/// What a user of this client must be allowed to do.
-pub(super) const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                              +script|load +hmget +hset +exists +info +hello +client|id";
-
 /// Whether masters that may have forgotten votes are kept from voting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::interfaces::{ClientLike, LuaInterface};
@@ -13,7 +14,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::classify;
 use super::endpoint::{Encryption, Endpoint};
 use super::info::MasterInfo;
-use super::link::Script;
 use crate::transport::script;
 
 /// fred may miss to tell that it connected; then it is asked again after this.
@@ -124,6 +124,14 @@ async fn connected(client: &Client, task: &mut ConnectionTask) -> Result<(), Str
     }
 }
 
+/// How the act script is called.
+#[derive(Clone, Debug)]
+pub(super) enum Script {
+    Loaded(Str),
+    /// The master does not let us load scripts.
+    Text,
+}
+
 impl Connection {
     /// Loads the act script, or finds that it has to be sent each time.
     pub(super) async fn load_script(&self) -> Result<Script, String> {
@@ -135,11 +143,15 @@ impl Connection {
     }
 }
 
+/// What a user of this client must be allowed to do.
+const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
+                   +script|load +hmget +hset +exists +info +hello +client|id";
+
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {
     let words = classify::reason(error);
     if words.starts_with("NOPERM") {
-        format!("{words} (grant it: {})", super::admission::ACL)
+        format!("{words} (grant it: {})", ACL)
     } else if words.starts_with("NOAUTH") {
         format!("{words} (give a password in the URL: redis://:password@host)")
     } else {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::interfaces::{KeysInterface, LuaInterface};
@@ -16,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::classify;
-use super::connect::ConnectionTask;
+use super::connect::{ConnectionTask, Script};
 use super::outbox::{Gate, Outbox};
 use crate::protocol::fanout::{Act, Dispatch, Link};
 use crate::protocol::votes::{Fault, Vote};
@@ -29,14 +28,6 @@ const MOST_IN_FLIGHT: usize = 32;
 const PER_CALL: Duration = Duration::from_micros(500);
 /// Timeouts in a row, each of a call sent after the one before had timed out, that end a connection.
 const STRIKES: u32 = 3;
-
-/// How the act script is called.
-#[derive(Clone, Debug)]
-pub(super) enum Script {
-    Loaded(Str),
-    /// The master does not let us load scripts.
-    Text,
-}
 
 /// Why a connection has to end.
 #[derive(Debug)]

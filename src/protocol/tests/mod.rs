@@ -1,0 +1,21 @@
+//! The machine as its driver sees it: scenes that read as sentences, and a storm of random ones.
+
+mod scene;
+
+mod claims;
+
+mod renewals;
+
+mod releases;
+
+mod sweeps;
+
+mod handovers;
+
+mod world;
+
+mod storm;
+
+mod promises;
+
+mod dice;

@@ -1,0 +1,283 @@
+//! A small world: five masters as values, a network between them and each client, and one true clock.
+//!
+//! Within one connection order is kept. A connection may break: what was unanswered is answered as broken, and may
+//! still be executed later, also after commands of the next connection (hazard H1).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::quorum::{MasterId, MasterSet};
+use crate::protocol::request::Ttl;
+use crate::protocol::time::Moment;
+use crate::protocol::votes::{Fault, Incumbent, Reply, Vote};
+
+pub(super) const MASTERS: usize = 5;
+
+/// The key of the one resource. Expiry is in the whole milliseconds of the master's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) holder: usize,
+    pub(super) expires: u64,
+    /// Set by a command whose connection had broken.
+    pub(super) late: bool,
+    /// Prolonged by a renewal on which its client had given up. Rule 6 leaves such a key to its ttl.
+    pub(super) prolonged: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Master {
+    pub(super) key: Option<Key>,
+    pub(super) run: u32,
+    /// Until when it casts no vote, since it forgot.
+    pub(super) quarantine: u64,
+}
+
+impl Master {
+    pub(super) fn key(&self, now: u64) -> Option<Key> {
+        self.key.filter(|key| now < key.expires)
+    }
+
+    /// What a master does, as the scripts do it.
+    pub(super) fn execute(&mut self, holder: usize, act: Act, ttl: Ttl, late: bool, now: u64) -> Vote {
+        if act.votes() && now < self.quarantine {
+            return Vote::Failed(Fault::Quarantined(Duration::from_nanos(self.quarantine - now)));
+        }
+        let expires = (now / 1_000_000 + u64::from(ttl.as_millis())) * 1_000_000;
+        let fresh = Key { holder, expires, late, prolonged: false };
+        self.key = self.key(now);
+        match (self.key, act) {
+            (Some(key), _) if key.holder != holder => Vote::Held(Incumbent::default()),
+            (Some(key), Act::Renew | Act::Heal) => {
+                if expires > key.expires {
+                    self.key = Some(Key { expires, prolonged: key.prolonged || late, ..key });
+                }
+                Vote::Granted
+            }
+            (Some(_), Act::Claim | Act::Watch) => Vote::Granted,
+            (Some(_), Act::Release) => {
+                self.key = None;
+                Vote::Granted
+            }
+            (None, Act::Renew | Act::Release) => Vote::Absent,
+            (None, Act::Claim | Act::Watch | Act::Heal) => {
+                self.key = Some(fresh);
+                Vote::Granted
+            }
+        }
+    }
+}
+
+/// A command between its client and a master.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    pub(super) attempt: usize,
+    pub(super) dispatch: Dispatch,
+    pub(super) link: u32,
+    pub(super) sent: u64,
+    /// Whether the client got its answer already, if only "no answer in time".
+    pub(super) answered: bool,
+    pub(super) vote: Option<Vote>,
+}
+
+/// The connection of one client to one master, and what is left of its predecessors.
+#[derive(Clone, Debug)]
+pub(super) struct Wire {
+    pub(super) up: bool,
+    pub(super) link: u32,
+    /// The generation of the master that this client last spoke to.
+    pub(super) run: u32,
+    /// In the order sent; those with a vote come first, since the master executes in order, too.
+    pub(super) flights: VecDeque<Flight>,
+    /// Commands of broken connections, each with the last moment at which it can still be executed: the kernel
+    /// gives up on the old connection before the last sweep of the next one.
+    pub(super) ghosts: Vec<(Flight, Option<u64>)>,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { up: true, link: 1, run: 0, flights: VecDeque::new(), ghosts: Vec::new() }
+    }
+}
+
+/// One attempt and what was observed of it.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) client: usize,
+    pub(super) machine: Attempt,
+    pub(super) began: u64,
+    pub(super) release_began: Option<u64>,
+    pub(super) seen: Stage,
+    pub(super) passed: bool,
+    /// Where it sent a delete.
+    pub(super) deleting: MasterSet,
+}
+
+impl Actor {
+    pub(super) fn is_valid(&self, now: u64) -> bool {
+        self.machine.deadline().is_some_and(|deadline| moment(now) < deadline)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct World {
+    pub(super) now: u64,
+    pub(super) masters: [Master; MASTERS],
+    /// By client, then by master.
+    pub(super) wires: Vec<[Wire; MASTERS]>,
+    pub(super) actors: Vec<Actor>,
+    /// How often an outbox is full: at every nth command; zero is never.
+    pub(super) overload: u32,
+    pub(super) handed_over: u32,
+    pub(super) late_executions: u32,
+    /// Deletes after the first.
+    pub(super) sweeps: u32,
+}
+
+pub(super) const fn moment(nanos: u64) -> Moment {
+    Moment::from_nanos(nanos)
+}
+
+impl World {
+    /// Hands over what `attempt` wants done; without a connection nothing queues.
+    pub(super) fn pump(&mut self, attempt: usize) {
+        let actor = &mut self.actors[attempt];
+        while let Some(dispatch) = actor.machine.next_dispatch() {
+            if dispatch.act == Act::Release {
+                self.sweeps += u32::from(actor.deleting.contains(dispatch.to));
+                actor.deleting = actor.deleting.with(dispatch.to);
+            }
+            self.handed_over += 1;
+            let wire = &mut self.wires[actor.client][dispatch.to.index()];
+            if self.handed_over.is_multiple_of(self.overload) {
+                actor.machine.on_reply(&dispatch, Reply::unsent(Fault::Overloaded), moment(self.now));
+            } else if wire.up {
+                let link = wire.link;
+                wire.flights.push_back(Flight {
+                    attempt,
+                    dispatch,
+                    link,
+                    sent: self.now,
+                    answered: false,
+                    vote: None,
+                });
+            } else {
+                let reply = Reply::unsent(Fault::NotConnected("down".into()));
+                actor.machine.on_reply(&dispatch, reply, moment(self.now));
+            }
+        }
+    }
+
+    /// The master executes the next command of a connection.
+    pub(super) fn execute(&mut self, client: usize, master: usize) -> bool {
+        let flights = &mut self.wires[client][master].flights;
+        let Some(flight) = flights.iter_mut().find(|flight| flight.vote.is_none()) else { return false };
+        let Dispatch { act, ttl, .. } = flight.dispatch;
+        let late = flight.answered && act == Act::Renew;
+        flight.vote = Some(self.masters[master].execute(flight.attempt, act, ttl, late, self.now));
+        true
+    }
+
+    /// The client hears the next answer of a connection.
+    pub(super) fn hear(&mut self, client: usize, master: usize) -> bool {
+        let flights = &mut self.wires[client][master].flights;
+        if flights.front().is_none_or(|flight| flight.vote.is_none()) {
+            return false;
+        }
+        let flight = flights.pop_front().unwrap();
+        let vote = flight.vote.clone().unwrap();
+        if !flight.answered {
+            self.answer(&flight, vote);
+        }
+        true
+    }
+
+    /// The last command of a connection is not sent yet, and taken back if it lost its use.
+    pub(super) fn withdraw(&mut self, client: usize, master: usize) {
+        let flights = &mut self.wires[client][master].flights;
+        let of_use =
+            |flight: &Flight| self.actors[flight.attempt].machine.wants(&flight.dispatch, moment(self.now));
+        if flights.back().is_some_and(|flight| flight.vote.is_none() && !flight.answered && !of_use(flight)) {
+            let flight = flights.pop_back().unwrap();
+            self.answer(&flight, Vote::Failed(Fault::Withdrawn));
+        }
+    }
+
+    pub(super) fn answer(&mut self, flight: &Flight, vote: Vote) {
+        let reply = Reply { vote, link: Some(Link(flight.link)) };
+        self.actors[flight.attempt].machine.on_reply(&flight.dispatch, reply, moment(self.now));
+        self.pump(flight.attempt);
+    }
+
+    /// A connection breaks; `lost(n)` tells whether its nth unexecuted command is lost for good.
+    pub(super) fn cut(&mut self, client: usize, master: usize, mut lost: impl FnMut() -> bool) {
+        let wire = &mut self.wires[client][master];
+        wire.up = false;
+        let flights: Vec<_> = wire.flights.drain(..).collect();
+        for flight in &flights {
+            if flight.vote.is_none() && !lost() {
+                wire.ghosts.push((flight.clone(), None));
+            }
+        }
+        for flight in flights.iter().filter(|flight| !flight.answered) {
+            self.answer(flight, Vote::Unknown(Fault::Broken("cut".into())));
+        }
+    }
+
+    pub(super) fn connect(&mut self, client: usize, master: usize, patience: u64) {
+        let wire = &mut self.wires[client][master];
+        wire.up = true;
+        wire.link += 1;
+        let restarted = wire.run != self.masters[master].run;
+        wire.run = self.masters[master].run;
+        for (_, limit) in &mut wire.ghosts {
+            limit.get_or_insert(self.now + patience);
+        }
+        for attempt in 0..self.actors.len() {
+            if self.actors[attempt].client == client {
+                let id = MasterId::new(master).unwrap();
+                self.actors[attempt].machine.on_link(id, restarted, moment(self.now));
+                self.pump(attempt);
+            }
+        }
+    }
+
+    /// The process ends and starts again empty; what was on its way to the old one dies with it.
+    pub(super) fn restart(&mut self, master: usize, quarantine: u64) {
+        let run = self.masters[master].run + 1;
+        self.masters[master] = Master { key: None, run, quarantine: self.now + quarantine };
+        for client in 0..self.wires.len() {
+            self.wires[client][master].ghosts.clear();
+            if self.wires[client][master].up {
+                self.cut(client, master, || true);
+            }
+        }
+    }
+
+    /// A command of a broken connection arrives after all.
+    pub(super) fn haunt(&mut self, client: usize, master: usize, nth: usize) {
+        let (flight, limit) = self.wires[client][master].ghosts.remove(nth);
+        if limit.is_none_or(|limit| self.now <= limit) {
+            let Dispatch { act, ttl, .. } = flight.dispatch;
+            let vote = self.masters[master].execute(flight.attempt, act, ttl, true, self.now);
+            self.late_executions += u32::from(vote == Vote::Granted && act.creates());
+        }
+    }
+
+    /// Gives up on commands older than `patience`, as the transport does.
+    pub(super) fn time_out(&mut self, patience: u64) {
+        for client in 0..self.wires.len() {
+            for master in 0..MASTERS {
+                for nth in 0..self.wires[client][master].flights.len() {
+                    let flight = &mut self.wires[client][master].flights[nth];
+                    if !flight.answered && self.now >= flight.sent + patience {
+                        flight.answered = true;
+                        let flight = flight.clone();
+                        self.answer(&flight, Vote::Unknown(Fault::TimedOut));
+                    }
+                }
+            }
+        }
+    }
+}

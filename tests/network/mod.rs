@@ -1,0 +1,337 @@
+//! Masters in memory behind wires that delay and lose, on tokio's paused clock.
+//!
+//! Each master has four wires in a row, each a queue and a task: what waits unsent, what is on its way there, what is
+//! on its way back, and what is lost and times out. So commands for one master arrive in the order they were sent,
+//! and its answers come back in order, however the delays change meanwhile.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorlock::client::clock::Clock;
+use quorlock::client::entropy::Entropy;
+use quorlock::protocol::fanout::{Act, Link};
+use quorlock::protocol::policy::Policy;
+use quorlock::protocol::quorum::MasterId;
+use quorlock::protocol::time::Moment;
+use quorlock::protocol::votes::{Fault, Vote};
+use quorlock::transport::memory::Master;
+use quorlock::transport::{Ask, LinkWatcher, Refused, Transport};
+use quorlock::{LockRequest, Redlock};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+pub(crate) const RESOURCE: &str = "order:1";
+pub(crate) const TTL: Duration = Duration::from_secs(6);
+/// The default of the policy; a command without an answer is unknown after it.
+pub(crate) const MASTER_TIMEOUT: Duration = Duration::from_millis(500);
+/// Tokio's timers are exact to a millisecond and never early.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// What happens to commands for one master.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weather {
+    /// How long a command takes to get there, and its answer to come back.
+    pub(crate) there: Duration,
+    pub(crate) back: Duration,
+    /// Which commands never arrive, and whose answers never come back.
+    pub(crate) lost: fn(Act) -> bool,
+    pub(crate) unanswered: fn(Act) -> bool,
+    /// No connection: commands are refused at once.
+    pub(crate) down: bool,
+}
+
+impl Weather {
+    pub(crate) const CALM: Self = Self {
+        there: Duration::ZERO,
+        back: Duration::ZERO,
+        lost: |_| false,
+        unanswered: |_| false,
+        down: false,
+    };
+    pub(crate) const DOWN: Self = Self { down: true, ..Self::CALM };
+    /// Everything is lost.
+    pub(crate) const LOST: Self = Self { lost: |_| true, ..Self::CALM };
+    /// Everything is done, and no answer comes back.
+    pub(crate) const MUTE: Self = Self { unanswered: |_| true, ..Self::CALM };
+
+    pub(crate) const fn far(there: u64, back: u64) -> Self {
+        Self { there: millis(there), back: millis(back), ..Self::CALM }
+    }
+}
+
+/// One command that a master executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) sent: Instant,
+    pub(crate) at: Instant,
+    pub(crate) master: usize,
+    pub(crate) act: Act,
+    pub(crate) resource: Bytes,
+    pub(crate) holder: Bytes,
+    pub(crate) vote: Vote,
+}
+
+/// The masters and all between them and the client. Clones are the same network.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    masters: Arc<Vec<Arc<Mutex<Master>>>>,
+    weather: Arc<Mutex<Vec<Weather>>>,
+    done: Arc<Mutex<Vec<Done>>>,
+    watcher: Arc<OnceLock<Weak<dyn LinkWatcher>>>,
+    start: Instant,
+    /// Whose clock counts, also in threads outside of it.
+    runtime: Handle,
+    /// What the machine slept, in nanoseconds: time that timers do not see.
+    slept: Arc<AtomicU64>,
+}
+
+impl Network {
+    pub(crate) fn new(masters: usize) -> Self {
+        Self {
+            masters: Arc::new((0..masters).map(|_| Arc::default()).collect()),
+            weather: Arc::new(Mutex::new(vec![Weather::CALM; masters])),
+            done: Arc::default(),
+            watcher: Arc::default(),
+            start: Instant::now(),
+            runtime: Handle::current(),
+            slept: Arc::default(),
+        }
+    }
+
+    /// A client over it, with the usual policy.
+    pub(crate) fn client(&self) -> Redlock {
+        self.client_with(Policy::new())
+    }
+
+    pub(crate) fn client_with(&self, policy: Policy) -> Redlock {
+        let this = self.clone();
+        let clock = Clock::told_by(move || this.now());
+        Redlock::over(Wires::new(self), None, policy, clock, Entropy::seeded(7)).expect("five masters")
+    }
+
+    /// The clock of the machine and of the masters.
+    pub(crate) fn now(&self) -> Moment {
+        self.moment(self.instant())
+    }
+
+    fn instant(&self) -> Instant {
+        let _inside = self.runtime.enter();
+        Instant::now()
+    }
+
+    pub(crate) fn moment(&self, instant: Instant) -> Moment {
+        let slept = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
+        Moment::from_nanos(1_000_000_000).plus(instant.duration_since(self.start)).plus(slept)
+    }
+
+    /// The machine is suspended for so long: its clock and the masters' go on, its timers do not.
+    pub(crate) fn suspend(&self, how_long: Duration) {
+        self.slept.fetch_add(u64::try_from(how_long.as_nanos()).expect("short"), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, masters: impl IntoIterator<Item = usize>, weather: Weather) {
+        masters.into_iter().for_each(|master| locked(&self.weather)[master] = weather);
+    }
+
+    pub(crate) fn set_all(&self, weather: &[Weather]) {
+        locked(&self.weather).copy_from_slice(weather);
+    }
+
+    pub(crate) fn weather(&self) -> Vec<Weather> {
+        locked(&self.weather).clone()
+    }
+
+    pub(crate) fn master(&self, master: usize) -> MutexGuard<'_, Master> {
+        locked(&self.masters[master])
+    }
+
+    pub(crate) fn masters(&self) -> usize {
+        self.masters.len()
+    }
+
+    /// On which masters the resource has a key.
+    pub(crate) fn keys_of(&self, resource: &str) -> Vec<usize> {
+        let now = self.now();
+        let stands = |master: &usize| self.master(*master).value(resource.as_bytes(), now).is_some();
+        (0..self.masters()).filter(stands).collect()
+    }
+
+    /// Somebody else's lock on every master.
+    pub(crate) fn lock_by_another(&self, resource: &'static str, ttl: Option<Duration>) {
+        let now = self.now();
+        (0..self.masters()).for_each(|master| self.master(master).set(resource, "web-9:1/other", ttl, now));
+    }
+
+    /// What was executed so far.
+    pub(crate) fn done(&self) -> Vec<Done> {
+        locked(&self.done).clone()
+    }
+
+    /// The client gets a new connection to `master`.
+    pub(crate) fn reconnect(&self, master: usize, restarted: bool) {
+        if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade) {
+            watcher.on_link(MasterId::new(master).expect("in range"), restarted);
+        }
+    }
+}
+
+pub(crate) fn request(client: &Redlock) -> LockRequest {
+    client.lock(RESOURCE).ttl(TTL)
+}
+
+/// Polls `future` `polls` times and drops it, unless it ends before.
+pub(crate) async fn polled<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = Box::pin(future);
+    let mut left = polls;
+    std::future::poll_fn(move |cx| {
+        if left == 0 {
+            return std::task::Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+            std::task::Poll::Pending if left == 0 => std::task::Poll::Ready(None),
+            std::task::Poll::Pending => std::task::Poll::Pending,
+        }
+    })
+    .await
+}
+
+pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The client's end.
+#[derive(Debug)]
+struct Wires {
+    names: Vec<String>,
+    network: Network,
+    unsent: Vec<Wire<(Ask, Instant)>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Wires {
+    fn new(network: &Network) -> Self {
+        let mut wires = Self {
+            names: (1..=network.masters()).map(|nth| format!("m{nth}.test")).collect(),
+            network: network.clone(),
+            unsent: Vec::new(),
+            tasks: Vec::new(),
+        };
+        (0..network.masters()).for_each(|master| wires.lay(master));
+        wires
+    }
+
+    fn lay(&mut self, master: usize) {
+        let lost = self.wire(|ask: Ask| ask.answer(Vote::Unknown(Fault::TimedOut), Link(1)));
+        let back = self.wire(|(ask, vote): (Ask, Vote)| ask.answer(vote, Link(1)));
+        let network = self.network.clone();
+        let timeout = lost.clone();
+        let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
+            let weather = locked(&network.weather)[master];
+            let (now, dispatch) = (Instant::now(), *ask.dispatch());
+            let (resource, holder) = (ask.resource(), ask.holder());
+            let vote = locked(&network.masters[master]).execute(
+                dispatch.act,
+                &resource,
+                &holder,
+                dispatch.ttl,
+                network.now(),
+            );
+            let (act, vote) = (dispatch.act, vote);
+            locked(&network.done).push(Done {
+                sent,
+                at: now,
+                master,
+                act,
+                resource,
+                holder,
+                vote: vote.clone(),
+            });
+            let _ = if (weather.unanswered)(act) {
+                timeout.send((sent + MASTER_TIMEOUT, ask)).is_ok()
+            } else {
+                back.send((now + weather.back, (ask, vote))).is_ok()
+            };
+        });
+        let network = self.network.clone();
+        let unsent = self.wire(move |(ask, handed_over): (Ask, Instant)| {
+            let weather = locked(&network.weather)[master];
+            let now = Instant::now();
+            if !ask.is_wanted() {
+                ask.withdraw(Fault::Withdrawn);
+            } else if (weather.lost)(ask.dispatch().act) {
+                let _ = lost.send((now + MASTER_TIMEOUT, ask));
+            } else {
+                let _ = there.send((now + weather.there, (ask, handed_over)));
+            }
+        });
+        self.unsent.push(unsent);
+    }
+
+    /// A wire that is cut when the transport is closed.
+    fn wire<T: Send + 'static>(&mut self, out: impl FnMut(T) + Send + 'static) -> Wire<T> {
+        let (sender, task) = wire(out);
+        self.tasks.push(task);
+        sender
+    }
+}
+
+type Wire<T> = UnboundedSender<(Instant, T)>;
+
+/// A queue whose items come out in order, each not before its time.
+fn wire<T: Send + 'static>(mut out: impl FnMut(T) + Send + 'static) -> (Wire<T>, JoinHandle<()>) {
+    let (sender, mut items) = unbounded_channel::<(Instant, T)>();
+    #[allow(clippy::disallowed_methods, reason = "it ends with its sender")]
+    let task = tokio::spawn(async move {
+        while let Some((due, item)) = items.recv().await {
+            if due > Instant::now() {
+                sleep_until(due).await;
+            }
+            out(item);
+        }
+    });
+    (sender, task)
+}
+
+impl Transport for Wires {
+    fn masters(&self) -> &[String] {
+        &self.names
+    }
+
+    fn send(&self, ask: Ask) -> Result<(), Refused> {
+        let master = ask.to().index();
+        if locked(&self.network.weather)[master].down {
+            return Err(Refused::new(ask, Fault::NotConnected("connection refused".into())));
+        }
+        let now = self.network.instant();
+        self.unsent[master]
+            .send((now, (ask, now)))
+            .map_err(|unsent| Refused::new(unsent.0.1.0, Fault::Closed))
+    }
+
+    fn attach(&self, watcher: Weak<dyn LinkWatcher>) {
+        let _ = self.network.watcher.set(watcher);
+    }
+
+    /// What is on its way to a master arrives all the same.
+    fn close(&self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Drop for Wires {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
