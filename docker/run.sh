@@ -149,15 +149,22 @@ tally_libtest() {
 
 run_tests() {
     passed=0 failed=0 skipped=0 status=0
+    # Arguments may choose tests on containers alone.
+    if [ "$where" = docker ]; then none_is_fine='--no-tests pass'; else none_is_fine=; fi
     if [ -t 1 ]; then export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-always}"; fi
     if cargo nextest --version >/dev/null 2>&1; then
-        logged cargo nextest run --all-features --no-fail-fast "$@" || status=$?
+        # shellcheck disable=SC2086 # two words or none
+        logged cargo nextest run --all-features --no-fail-fast $none_is_fine "$@" || status=$?
         tally_nextest
     else
         logged cargo test --all-features --no-fail-fast --lib --bins --tests "$@" || status=$?
         tally_libtest
     fi
-    if [ "$where" = docker ]; then run_container_tests "$@"; fi
+    if [ "$where" = docker ]; then run_container_tests "$@"
+    elif [ $# -eq 0 ]; then
+        say 'skipped, since they need containers:'
+        cargo test -q --all-features --test docker -- --list --ignored 2>/dev/null | sed -n 's/: test$//p' >&2 || true
+    fi
     # Arguments choose among the tests; the examples in the documentation have no part in that.
     if [ $# -eq 0 ]; then
         logged cargo test --doc --all-features || status=$?
@@ -174,6 +181,8 @@ run_tests() {
 
 # The tests on containers are ignored unless asked for, which is what names them as skipped.
 run_container_tests() {
+    # Not before: the other tests have no use for them, and are measured by the same clocks.
+    containers_up proxy,failover,tls
     before=$((passed + failed)) ignored=$skipped
     if cargo nextest --version >/dev/null 2>&1; then
         logged cargo nextest run --all-features --no-fail-fast --test docker --run-ignored only --test-threads 1 \
@@ -266,7 +275,7 @@ status=0
 case $where-$command in
     local-demo) instead cargo run -q --release --features cli --bin quorlock -- demo "$@" ;;
     local-bench) instead cargo bench --all-features --bench '*' -- "$@" ;;
-    local-test) run_tests "$@" || status=$? ;;
+    *-test) run_tests "$@" || status=$? ;;
     local-shell) run_shell || status=$? ;;
     docker-demo)
         containers_up proxy
@@ -275,9 +284,6 @@ case $where-$command in
         containers_up proxy
         quorlock init >&2
         watched cargo bench --all-features --bench '*' -- "$@" ;;
-    docker-test)
-        containers_up proxy,failover,tls
-        run_tests "$@" || status=$? ;;
     docker-shell)
         containers_up proxy,failover
         run_shell || status=$? ;;
