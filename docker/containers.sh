@@ -75,20 +75,21 @@ containers_up() { # PROFILES
         test) profile=debug; set -- cargo build -q --all-features ;;
         *) profile=release; set -- cargo build -q --release --features cli,tls ;;
     esac
-    "$@" --bin quorlock --example bedtool
+    # Each step says what becomes of its failure: run.sh calls this where `set -e` does not work.
+    "$@" --bin quorlock --example bedtool || die 'the programs for the containers could not be built'
     BIN=$CARGO_TARGET_DIR/$profile
     export BIN
-    QUORLOCK_IMAGE=$(sh docker/images.sh server)
-    QUORLOCK_APP_IMAGE=$(sh docker/images.sh app)
+    QUORLOCK_IMAGE=$(sh docker/images.sh server) || die 'no image of a server'
+    QUORLOCK_APP_IMAGE=$(sh docker/images.sh app) || die 'no image of the project'
     export QUORLOCK_IMAGE QUORLOCK_APP_IMAGE
-    case $COMPOSE_PROFILES in *tls*) sh docker/certs.sh "$QUORLOCK_TLS" ;; esac
+    case $COMPOSE_PROFILES in *tls*) sh docker/certs.sh "$QUORLOCK_TLS" || die 'no certificates' ;; esac
     choose_ports
     choose_net
     prepare_clocks
     containers_are_up=yes
     compose up --no-start >"$work/compose" 2>&1 || { cat "$work/compose" >&2; die 'the containers could not be made'; }
     if [ -n "$QUORLOCK_PRELOAD" ]; then
-        tar -C "$work/clock" -cf - . | docker cp - "$QUORLOCK_PROJECT-m1:/clock" >/dev/null
+        tar -C "$work/clock" -cf - . | docker cp - "$QUORLOCK_PROJECT-m1:/clock" >/dev/null || die 'no clocks for the masters'
     fi
     compose up -d >"$work/compose" 2>&1 || { cat "$work/compose" >&2; die 'the containers could not be started'; }
     waited=0
