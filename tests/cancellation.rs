@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use network::{MASTER_TIMEOUT, Network, RESOURCE, TTL, Weather, millis, polled, request};
+use network::{MASTER_TIMEOUT, NOWHERE, Network, RESOURCE, TTL, Weather, millis, polled, request};
 use quorlock::protocol::fanout::Act;
 use quorlock::{AcquireError, Guard, Redlock, UsingError};
 use tokio::runtime::Handle;
@@ -111,7 +111,7 @@ impl Scene {
         };
         assert!(guard.release().await.is_freed());
         sleep(TTL + millis(2)).await;
-        assert_eq!(self.network.keys_of(RESOURCE), Vec::<usize>::new(), "after {}", self.what);
+        assert_eq!(self.network.keys_of(RESOURCE), NOWHERE, "after {}", self.what);
     }
 
     fn nothing_is_renewed_after(&self, dropped: Instant) {
@@ -296,7 +296,7 @@ async fn a_dropped_close_leaves_nothing() {
         let keys = scene.network.keys_of(RESOURCE);
         assert!(!keys.iter().any(executes), "keys on {keys:?} after {}", scene.what);
         sleep(TTL).await;
-        assert_eq!(scene.network.keys_of(RESOURCE), Vec::<usize>::new(), "after {}", scene.what);
+        assert_eq!(scene.network.keys_of(RESOURCE), NOWHERE, "after {}", scene.what);
     })
     .await;
     assert!(ends.dropped.get() > 50 && ends.won.get() > 50 && ends.failed.get() > 5, "{ends:?}");
@@ -329,7 +329,7 @@ async fn the_last_guard_keeps_the_client_alive() {
     assert!(guard.is_valid(), "renewed without the client");
     drop(guard);
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     no_task_is_left(tasks, "the guard").await;
 }
 
@@ -340,7 +340,7 @@ async fn a_guard_dropped_in_a_thread_gives_the_lock_back() {
     let guard = request(&client).acquire().await.expect("calm");
     std::thread::spawn(move || drop(guard)).join().expect("dropping does not panic outside a runtime");
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     assert!(request(&client).try_acquire().await.is_ok());
 }
 
@@ -355,7 +355,7 @@ async fn a_guard_dropped_while_unwinding_gives_the_lock_back() {
     }));
     assert!(unwound.is_err());
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     // The same in a task, with the whole scoped use unwound.
     let (tasks, scoped) = (alive_tasks(), client.clone());
     let task = async move {
@@ -365,7 +365,7 @@ async fn a_guard_dropped_while_unwinding_gives_the_lock_back() {
     let joined: Result<Result<(), _>, _> = tokio::spawn(task).await;
     assert!(joined.is_err_and(|error| error.is_panic()));
     sleep(millis(1)).await;
-    assert_eq!(network.keys_of(RESOURCE), Vec::<usize>::new());
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
     assert_eq!(alive_tasks(), tasks);
 }
 

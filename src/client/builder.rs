@@ -102,9 +102,10 @@ impl Builder {
         self
     }
 
-    /// The time limit for one connection; one second unless set.
+    /// The time limit for one connection; one second unless set. Less than 1 ms is taken for that, and more than a
+    /// minute for a minute.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.connect_timeout = timeout.clamp(Duration::from_millis(1), Duration::from_secs(60));
         self
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::protocol::attempt::Loss;
 use crate::protocol::quorum::QuorumError;
 use crate::protocol::request::{RequestError, printable};
-use crate::protocol::votes::{Tally, Vote};
+use crate::protocol::votes::{Fault, Tally, Vote};
 
 /// Why a lock was not acquired. Nothing of the attempt is held; see [`LockRequest::acquire`] for what may be left.
 ///
@@ -89,13 +89,14 @@ impl fmt::Display for Refusal {
         let quorum = self.tally.quorum();
         write!(
             f,
-            "{:?} granted by {} of {} masters, {} needed ({} held, {} reachable; {} claim{} in {:.1} s)",
+            "{:?} granted by {} of {} masters, {} needed ({} held, {} of {} reachable; {} claim{} in {:.1} s)",
             self.resource,
             self.tally.granted().len(),
             quorum.masters(),
             quorum.needed(),
             self.tally.held().len(),
-            self.tally.granted().len() + self.tally.held().len(),
+            self.tally.iter().filter(|(_, vote)| vote.is_some_and(is_reachable)).count(),
+            quorum.masters(),
             self.claims,
             if self.claims == 1 { "" } else { "s" },
             self.waited.as_secs_f64(),
@@ -109,6 +110,12 @@ impl fmt::Display for Refusal {
         }
         Ok(())
     }
+}
+
+/// Whether the master can be asked, whatever it says.
+const fn is_reachable(vote: &Vote) -> bool {
+    use Fault::{Broken, Closed, NotConnected, TimedOut};
+    !matches!(vote, Vote::Failed(NotConnected(_) | Closed) | Vote::Unknown(TimedOut | Broken(_)))
 }
 
 pub(crate) fn refusal(resource: &[u8], masters: &Arc<[String]>, tally: Tally) -> Refusal {

@@ -1,5 +1,7 @@
 //! What happened to a lock, for the log.
 
+use std::time::Duration;
+
 use super::holder::HolderId;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::news::News;
@@ -62,4 +64,9 @@ pub(super) fn report(resource: &[u8], holder: &HolderId, attempt: &Attempt, news
             }
         }
     }
+}
+
+/// A hold that nothing bounds: perhaps its holder hangs.
+pub(super) fn remind(resource: &[u8], holder: &HolderId, held: Duration) {
+    tracing::warn!(resource = printable(resource), %holder, ?held, "held for long, and no max_hold bounds it");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::{ExtendError, Lost};
 use super::handle::Handle;
@@ -13,6 +13,10 @@ use super::release::{self, Released};
 use super::stake::Stake;
 use crate::protocol::renewal::Extension;
 use crate::protocol::request::Ttl;
+use crate::protocol::votes::Tally;
+
+/// A risk that lies further ahead is looked for again, since timers have an end.
+const LONGEST_NAP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The lock, held. The only thing that gives it back.
 ///
@@ -81,6 +85,13 @@ impl Guard {
     #[must_use]
     pub fn votes(&self) -> usize {
         self.hold.stake.look(|attempt, _| attempt.backing().len())
+    }
+
+    /// Who said what to the latest claim, renewal or extension, so far: masters that were not needed for the win
+    /// answer later than the others, and show here when they do.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.hold.stake.look(|attempt, _| attempt.tally())
     }
 
     /// Pushes the deadline to `ttl` from now, if w masters confirm before the old one. It only ever raises: where
@@ -197,6 +208,33 @@ impl Hold {
                 return lost;
             }
             let _ = timeout_at(Instant::now() + remaining, changed).await;
+        }
+    }
+
+    /// Resolves when the lock will be lost within one renewal period unless a renewal is confirmed until then: time
+    /// to finish, or to stop beginning. Also when it is over already. Never for a lock that
+    /// [nobody renews](crate::LockRequest::no_renewal), or near the end of its
+    /// [longest hold](crate::LockRequest::max_hold): those ends are no surprise.
+    ///
+    /// A renewal may yet save the lock; await [`lost`](Self::lost) to know.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; call it again as often as you like.
+    ///
+    /// # Left behind
+    ///
+    /// Nothing: it only looks.
+    pub async fn at_risk(&self) {
+        loop {
+            let changed = self.stake.changed.notified();
+            let begins = self.stake.look(|attempt, _| attempt.deadline().map(|_| attempt.risk_begins()));
+            match begins.map(|begins| begins.since(self.stake.shared.clock.now())) {
+                None | Some(Duration::ZERO) => return,
+                Some(left) => {
+                    let _ = timeout(left.min(LONGEST_NAP), changed).await;
+                }
+            }
         }
     }
 

@@ -113,15 +113,21 @@ impl LockRequest {
         let mut claims = 0;
         loop {
             let closing = shared.closing.notified();
+            let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
             }
             // The first claim is the plain SET; only who has to wait asks whom for.
             let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
             let (verdict, tally) = match drive::claim(shared, &self.resource, terms).await {
-                Ok(stake) => return Ok(self.take(stake, ttl)),
+                Ok(stake) => {
+                    let guard = self.take(stake, ttl);
+                    // Closed meanwhile, and perhaps too late for that to give it back.
+                    return if shared.is_closed() { Err(AcquireError::Closed) } else { Ok(guard) };
+                }
                 Err(lost) => lost,
             };
+            drop(claiming);
             claims += 1;
             let now = Instant::now();
             if now >= end {
@@ -180,12 +186,14 @@ impl LockRequest {
         let shared = self.handle.shared();
         let dice = shared.entropy.dice();
         stake.keep(|attempt, now| {
+            // Counted from the claim, as the deadline is: the way here may have been long.
+            let claimed = attempt.deadline().map_or(now, |deadline| deadline.minus(ttl.validity()));
             if let Some(longest) = self.max_hold {
                 attempt.end_hold_at(now.plus(longest), now);
             }
             if self.renew {
                 let period = ttl.renewal_period();
-                attempt.watch_over(first_renewal(now, period, dice), period);
+                attempt.watch_over(first_renewal(claimed, period, dice), period);
             }
         });
         Guard::new(stake, self.handle.clone())
@@ -220,8 +228,8 @@ fn pause(shared: &Shared, tally: &Tally, claims: u32) -> Duration {
 
 /// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the
 /// last quarter of the first period, so that not all of them are.
-fn first_renewal(now: Moment, period: Duration, dice: u64) -> Moment {
+fn first_renewal(claimed: Moment, period: Duration, dice: u64) -> Moment {
     let slot = u64::try_from(period.as_nanos() / 16).unwrap_or(u64::MAX).max(1);
-    let latest = now.plus(period).as_nanos();
+    let latest = claimed.plus(period).as_nanos();
     Moment::from_nanos((latest - latest % slot).saturating_sub(slot * (dice % 4)))
 }

@@ -15,7 +15,7 @@ use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
-use crate::protocol::votes::Tally;
+use crate::protocol::votes::{Fault, Tally, Vote};
 use crate::transport::{LinkWatcher, Transport};
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) keeper: Keeper,
     closed: AtomicBool,
     pub(crate) closing: Notify,
-    /// Commands handed over and not answered yet.
+    /// Commands handed over and not answered yet, and claims without a verdict.
     under_way: AtomicUsize,
     all_answered: Notify,
 }
@@ -64,8 +64,15 @@ impl Shared {
         HolderId::new(label.unwrap_or(&self.label), self.entropy.uuid())
     }
 
+    /// The votes, with a reason for masters that were not asked any more once the claim was hopeless.
     pub(crate) fn refusal(&self, resource: &Bytes, tally: Tally) -> Refusal {
-        refusal(resource, &self.masters, tally)
+        let votes = tally.iter().map(|(master, vote)| match vote {
+            Some(Vote::Failed(Fault::Withdrawn)) => {
+                self.transport.abstains(master).map(Vote::Failed).or_else(|| vote.cloned())
+            }
+            _ => vote.cloned(),
+        });
+        refusal(resource, &self.masters, Tally::new(tally.quorum(), votes))
     }
 
     pub(crate) fn name(&self, master: MasterId) -> String {
@@ -73,12 +80,19 @@ impl Shared {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.closed.load(Ordering::SeqCst)
     }
 
     pub(crate) fn refuse_new_work(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.store(true, Ordering::SeqCst);
         self.closing.notify_waiters();
+    }
+
+    /// A claim begins: whoever closes the client waits for it, until this is dropped. To be had before a look at
+    /// whether the client is closed.
+    pub(crate) fn claiming(&self) -> Claiming<'_> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        Claiming(self)
     }
 
     pub(crate) fn on_sent(&self) {
@@ -96,10 +110,18 @@ impl Shared {
         let limit = Instant::now() + limit;
         loop {
             let answered = self.all_answered.notified();
-            if self.under_way.load(Ordering::Acquire) == 0 || timeout_at(limit, answered).await.is_err() {
+            if self.under_way.load(Ordering::SeqCst) == 0 || timeout_at(limit, answered).await.is_err() {
                 return;
             }
         }
+    }
+}
+
+pub(crate) struct Claiming<'a>(&'a Shared);
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        self.0.on_answered();
     }
 }
 

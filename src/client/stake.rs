@@ -19,6 +19,9 @@ use crate::protocol::time::Moment;
 use crate::protocol::votes::Reply;
 use crate::transport::{Ask, Asker};
 
+/// How often a hold that nothing bounds is told of.
+const REMINDER: Duration = Duration::from_secs(60 * 60);
+
 /// The deadline of a lease that is over, or never was.
 const NOT_VALID: u64 = 0;
 
@@ -40,6 +43,15 @@ struct State {
     /// Whether the keeper looks after it; before that, the claim's own future does.
     kept: bool,
     due: Option<Moment>,
+    /// How often the hold was told of.
+    reminders: u32,
+}
+
+impl State {
+    /// When to remind of a hold that nothing bounds (rule 11).
+    fn next_reminder(&self) -> Option<Moment> {
+        Some(self.attempt.endless_since()?.plus(REMINDER * (self.reminders + 1)))
+    }
 }
 
 impl Stake {
@@ -53,7 +65,7 @@ impl Stake {
             shared: shared.clone(),
             resource,
             holder,
-            state: Mutex::new(State { attempt, published: NOT_VALID, kept: false, due: None }),
+            state: Mutex::new(State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0 }),
             valid_until: AtomicU64::new(NOT_VALID),
             changed: Notify::new(),
             number: shared.keeper.next_number(),
@@ -88,6 +100,13 @@ impl Stake {
         let now = self.shared.clock.now();
         state.due = None;
         state.attempt.on_time(now);
+        if let Some(since) = state.attempt.endless_since()
+            && state.next_reminder().is_some_and(|due| now >= due)
+        {
+            let held = now.since(since);
+            state.reminders = u32::try_from(held.as_secs() / REMINDER.as_secs()).unwrap_or(u32::MAX - 1);
+            super::events::remind(&self.resource, &self.holder, held);
+        }
         self.follow(state, now);
     }
 
@@ -104,6 +123,7 @@ impl Stake {
         if state.kept {
             let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
             let next = state.attempt.next_time().or_else(waits);
+            let next = next.into_iter().chain(state.next_reminder()).min();
             if next != state.due {
                 self.shared.keeper.reschedule(self, state.due, next);
                 state.due = next;

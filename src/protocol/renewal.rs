@@ -28,6 +28,8 @@ pub(super) struct Renewal {
     /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
     confirmed: MasterSet,
     absent: MasterSet,
+    /// The latest round that w masters confirmed.
+    confirmed_round: u32,
     failing: bool,
     warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
@@ -80,6 +82,13 @@ impl Attempt {
         self.judge_deadline(now);
     }
 
+    /// Since when the lease is held, if it is renewed and nothing but its holder is to end it.
+    #[must_use]
+    pub fn endless_since(&self) -> Option<Moment> {
+        let endless = self.renewal.due.is_some() && self.cap == Moment::NEVER;
+        (self.stage == Stage::Held && endless).then_some(self.started)
+    }
+
     /// Leaves the keys to their ttl: the lease is no longer ours to renew or to release.
     pub fn leave(&mut self) {
         self.stage = Stage::Released;
@@ -121,7 +130,7 @@ impl Attempt {
             return Extension::Lost;
         }
         let renewal = &self.renewal;
-        if renewal.round >= round && renewal.confirmed.len() >= self.quorum.needed() {
+        if renewal.confirmed_round >= round {
             Extension::Confirmed
         } else if self.is_renewing() && now < renewal.stamp.plus(self.master_timeout) {
             Extension::Pending
@@ -156,6 +165,20 @@ impl Attempt {
             self.renewal.due = Some(patience);
             return;
         }
+        // A master that still owes an answer would get nothing new from a second command in the same stream, until
+        // its time is up and the answer will be thrown away.
+        let overdue = now >= self.renewal.stamp.plus(self.master_timeout);
+        let idle = self.those(|seat| overdue || seat.renewing == 0);
+        if again && self.may_yet_be_confirmed(now) {
+            // Who has answered need not answer again; the slot waits until it is decided.
+            let silent: MasterSet =
+                idle.filter(|master| !self.seats[master.index()].has_said_yes_or_no()).collect();
+            if !silent.is_empty() {
+                self.begin_renewal(silent, true, now);
+            }
+            self.renewal.due = Some(now.plus(retry));
+            return;
+        }
         if again {
             self.renewal.failing = true;
             self.news.renewal_failed = true;
@@ -164,11 +187,15 @@ impl Attempt {
         while self.renewal.regular <= now {
             self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
         }
-        // A master that still owes an answer would get nothing new from a second command in the same stream.
-        let idle = |master: &MasterId| self.seats[master.index()].renewing == 0;
-        let whom = self.quorum.everyone().filter(idle).collect();
-        self.begin_renewal(whom, again, now);
+        self.begin_renewal(idle, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));
+    }
+
+    /// Whether w masters may confirm with answers under way: masters can be farther away than the pause between tries.
+    fn may_yet_be_confirmed(&self, now: Moment) -> bool {
+        let under_way = self.those(|seat| seat.renewing > 0);
+        let possible = under_way.fold(self.renewal.confirmed, MasterSet::with);
+        possible.len() >= self.quorum.needed() && now < self.renewal.stamp.plus(self.master_timeout)
     }
 
     fn begin_renewal(&mut self, whom: MasterSet, again: bool, now: Moment) {
@@ -224,15 +251,16 @@ impl Attempt {
         self.news.renewed |= enough || !under_way;
         if enough {
             self.news.deadline |= std::mem::take(&mut renewal.adopting);
+            renewal.confirmed_round = renewal.round;
             if renewal.due.is_some() {
                 renewal.due = Some(renewal.regular);
             }
             self.news.recovered |= std::mem::take(&mut renewal.failing);
         }
         self.judge_deadline(now);
+        self.renewal.warned &= now >= self.risk_begins();
         // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
         if enough && self.stage == Stage::Held {
-            self.renewal.warned &= now >= self.risk_begins();
             let absent = std::mem::take(&mut self.renewal.absent);
             self.to_heal = absent.fold(self.to_heal, MasterSet::with);
         }
@@ -253,7 +281,8 @@ impl Attempt {
     }
 
     /// One renewal period before the loss; never for a lease nobody renews.
-    fn risk_begins(&self) -> Moment {
+    #[must_use]
+    pub fn risk_begins(&self) -> Moment {
         match self.renewal.due {
             Some(_) if self.deadline < self.cap => self.deadline.minus(self.renewal.period),
             _ => Moment::NEVER,

@@ -55,6 +55,11 @@ impl Seat {
         self.set || self.doubt.is_some()
     }
 
+    /// Whether the latest fan-out got a definite answer here.
+    pub(super) const fn has_said_yes_or_no(&self) -> bool {
+        matches!(self.vote, Some(Vote::Granted | Vote::Held(_) | Vote::Absent))
+    }
+
     pub(super) fn on_sent(&mut self, act: Act) {
         self.unanswered = self.unanswered.saturating_add(1);
         let count = self.count(act);

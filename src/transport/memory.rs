@@ -126,7 +126,8 @@ impl Entry {
     fn incumbent(&self, now: Moment) -> Incumbent {
         let left = |expires: u64| Duration::from_millis(expires.saturating_sub(millis(now)));
         Incumbent {
-            holder: self.value.as_deref().map(Into::into),
+            // Nobody signs with nothing; the script does not tell such a value from another type.
+            holder: self.value.as_deref().filter(|value| !value.is_empty()).map(Into::into),
             remaining: self.expires.map_or(Remaining::Forever, |expires| Remaining::For(left(expires))),
         }
     }

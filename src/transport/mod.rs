@@ -27,6 +27,7 @@ use std::fmt;
 use std::sync::Weak;
 
 use crate::protocol::quorum::MasterId;
+use crate::protocol::votes::Fault;
 
 /// The masters of one client.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
@@ -42,6 +43,11 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     ///
     /// If the command certainly was not sent and never will be. The ask comes back unanswered.
     fn send(&self, ask: Ask) -> Result<(), Refused>;
+
+    /// Why `master` cannot be asked to vote at the moment; `None` if it can, or if nobody knows.
+    fn abstains(&self, _master: MasterId) -> Option<Fault> {
+        None
+    }
 
     /// Names the one who is told of new connections. Called once.
     fn attach(&self, watcher: Weak<dyn LinkWatcher>);

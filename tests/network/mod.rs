@@ -30,6 +30,8 @@ pub(crate) const RESOURCE: &str = "order:1";
 pub(crate) const TTL: Duration = Duration::from_secs(6);
 /// The default of the policy; a command without an answer is unknown after it.
 pub(crate) const MASTER_TIMEOUT: Duration = Duration::from_millis(500);
+/// No master.
+pub(crate) const NOWHERE: [usize; 0] = [];
 /// Tokio's timers are exact to a millisecond and never early.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
@@ -89,6 +91,8 @@ pub(crate) struct Network {
     done: Arc<Mutex<Vec<Done>>>,
     watcher: Arc<OnceLock<Weak<dyn LinkWatcher>>>,
     start: Instant,
+    /// What the clock showed then.
+    origin: Moment,
     /// Whose clock counts, also in threads outside of it.
     runtime: Handle,
     /// What the machine slept, in nanoseconds: time that timers do not see.
@@ -103,9 +107,15 @@ impl Network {
             done: Arc::default(),
             watcher: Arc::default(),
             start: Instant::now(),
+            origin: Moment::from_nanos(1_000_000_000),
             runtime: Handle::current(),
             slept: Arc::default(),
         }
+    }
+
+    /// The same, with another time on its clock.
+    pub(crate) fn at(self, origin: Moment) -> Self {
+        Self { origin, ..self }
     }
 
     /// A client over it, with the usual policy.
@@ -131,7 +141,7 @@ impl Network {
 
     pub(crate) fn moment(&self, instant: Instant) -> Moment {
         let slept = Duration::from_nanos(self.slept.load(Ordering::Relaxed));
-        Moment::from_nanos(1_000_000_000).plus(instant.duration_since(self.start)).plus(slept)
+        self.origin.plus(instant.duration_since(self.start)).plus(slept)
     }
 
     /// The machine is suspended for so long: its clock and the masters' go on, its timers do not.

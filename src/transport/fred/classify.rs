@@ -50,6 +50,12 @@ pub(super) fn is_noscript(reply: &Result<Value, Error>) -> bool {
     matches!(reply, Err(error) if script::is_one_of(error.details(), &["NOSCRIPT"]))
 }
 
+/// Whether the user may not touch one of the keys, for which the master refuses a call with all its keys.
+pub(super) fn is_forbidden_key(reply: &Result<Value, Error>) -> bool {
+    let is = |words: &str| script::is_one_of(words, &["NOPERM"]) && words.contains("key");
+    matches!(reply, Err(error) if is(error.details()))
+}
+
 /// Whether nothing came back in time.
 pub(super) fn is_timeout(reply: &Result<Value, Error>) -> bool {
     matches!(reply, Err(error) if *error.kind() == ErrorKind::Timeout)
@@ -59,8 +65,14 @@ pub(super) fn is_timeout(reply: &Result<Value, Error>) -> bool {
 pub(super) fn reason(error: &Error) -> String {
     match error.kind() {
         ErrorKind::Timeout => "no answer in time".to_owned(),
-        _ => error.details().trim_end().to_owned(),
+        _ => in_words(error.details()).to_owned(),
     }
+}
+
+/// fred tells errors of the system as `Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }`.
+fn in_words(details: &str) -> &str {
+    let message = || details.strip_prefix("Os {")?.split_once("message: \"")?.1.strip_suffix("\" }");
+    message().unwrap_or_else(|| details.trim_end())
 }
 
 fn fault(error: &Error, server_said: impl Fn(&str) -> Vote) -> Vote {
@@ -71,7 +83,7 @@ fn fault(error: &Error, server_said: impl Fn(&str) -> Vote) -> Vote {
         ErrorKind::Canceled if words == "Connection closed unexpectedly." => {
             Vote::Failed(Fault::NotConnected("the connection was lost".into()))
         }
-        ErrorKind::IO | ErrorKind::Canceled => Vote::Unknown(Fault::Broken(words.trim_end().into())),
+        ErrorKind::IO | ErrorKind::Canceled => Vote::Unknown(Fault::Broken(in_words(words).into())),
         ErrorKind::Protocol | ErrorKind::Parse | ErrorKind::NotFound => {
             Vote::Unknown(Fault::Unintelligible(words.trim_end().into()))
         }
@@ -111,6 +123,13 @@ mod tests {
         ] {
             assert!(matches!(plain_claim(error(kind, words)), Vote::Unknown(_)), "{words}");
         }
+    }
+
+    #[test]
+    fn errors_of_the_system_are_told_in_words() {
+        let words = r#"Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }"#;
+        assert_eq!(reason(&Error::new(ErrorKind::IO, words)), "Connection refused");
+        assert_eq!(reason(&Error::new(ErrorKind::IO, "Os { odd")), "Os { odd");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl ConnectionTask {
     /// Ready with the reason when the connection has ended. Not to be polled again after that.
     pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         Pin::new(&mut self.0).poll(cx).map(|ended| match ended {
-            Ok(Err(error)) => classify::reason(&error),
+            Ok(Err(error)) => explain(&error),
             Ok(Ok(())) | Err(_) => "the connection was closed".to_owned(),
         })
     }

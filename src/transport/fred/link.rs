@@ -66,8 +66,11 @@ pub(super) struct Wire {
     calls: VecDeque<Call>,
     spare: Vec<Call>,
     unwanted: Vec<Ask>,
-    /// Asks whose script the master had forgotten; they go first, once nothing is under way.
+    /// Asks whose script the master had forgotten, or that were refused for one of their keys; they go first, once
+    /// nothing is under way.
     again: Vec<Ask>,
+    /// Whether they go one by one, since one of them spoils a call that others share.
+    singly: bool,
     round_trip: Duration,
     strikes: u32,
     last_strike: Instant,
@@ -98,6 +101,7 @@ impl Wire {
             spare: Vec::new(),
             unwanted: Vec::new(),
             again: Vec::new(),
+            singly: false,
             round_trip,
             strikes: 0,
             last_strike: Instant::now(),
@@ -160,7 +164,7 @@ impl Wire {
         });
         let by_text = !self.again.is_empty();
         if by_text {
-            let most = script::MOST_KEYS.min(self.again.len());
+            let most = if self.singly { 1 } else { script::MOST_KEYS.min(self.again.len()) };
             for ask in self.again.drain(..most) {
                 if ask.is_wanted() { call.asks.push(ask) } else { self.unwanted.push(ask) }
             }
@@ -184,7 +188,9 @@ impl Wire {
     }
 
     fn finish(&mut self, mut call: Call, reply: Result<Value, Error>) -> Option<End> {
-        if classify::is_noscript(&reply) && !call.plain {
+        let forbidden = call.asks.len() > 1 && classify::is_forbidden_key(&reply);
+        if forbidden || (classify::is_noscript(&reply) && !call.plain) {
+            self.singly = forbidden || (self.singly && !self.again.is_empty());
             self.again.append(&mut call.asks);
             self.spare.push(call);
             return None;

@@ -68,6 +68,11 @@ impl Outbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why it takes no votes.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.queue().gate.fault()
+    }
+
     pub(super) fn put(&self, ask: Ask) -> Result<(), Refused> {
         let mut queue = self.queue();
         if !queue.gate.takes(&ask) {

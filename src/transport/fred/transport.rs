@@ -110,6 +110,10 @@ impl Transport for FredTransport {
         }
     }
 
+    fn abstains(&self, master: MasterId) -> Option<Fault> {
+        self.masters.get(master.index())?.outbox.fault()
+    }
+
     fn attach(&self, watcher: Weak<dyn LinkWatcher>) {
         let _ = self.common.watcher.set(watcher);
     }

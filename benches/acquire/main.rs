@@ -1,0 +1,210 @@
+//! Acquire and release on five masters of this machine, beside what they are measured by, in one run.
+//!
+//! ```text
+//! cargo bench --features testbed,peers --bench acquire -- [--seconds 40] [--blocks 8] [--only A|B|C]
+//!     [--filter quorlock,fred] [--cycles 1000] [--multi-thread] [--json]
+//! ```
+//!
+//! Figures of two runs are not comparable; ratios within one are. Nothing here fails for being slow.
+#![allow(clippy::disallowed_methods, reason = "stopwatches and short-lived tasks; no lock rests on them")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of some thousands"
+)]
+
+mod chance;
+mod contender;
+mod machine;
+mod report;
+mod slice;
+mod sums;
+mod workload;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use quorlock::Redlock;
+use quorlock::testbed::Testbed;
+use serde_json::json;
+
+use chance::Chance;
+use contender::{ARMS, Arm};
+use report::Section;
+use workload::Plan;
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+struct Options {
+    seconds: f64,
+    blocks: usize,
+    only: Option<char>,
+    filter: Option<Vec<String>>,
+    cycles: Option<usize>,
+    multi_thread: bool,
+    json: bool,
+}
+
+/// The shares of the whole time that go to A, B and C.
+const SHARES: [(char, f64); 3] = [('A', 0.42), ('B', 0.28), ('C', 0.3)];
+
+fn main() -> ExitCode {
+    let done = Options::parse(std::env::args().skip(1)).and_then(|options| {
+        let Some(options) = options else { return Ok(()) };
+        let mut runtime = if options.multi_thread {
+            tokio::runtime::Builder::new_multi_thread()
+        } else {
+            tokio::runtime::Builder::new_current_thread()
+        };
+        let runtime = runtime.worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
+        runtime.block_on(run(&options))
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    /// `None`: help was asked for and given.
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let mut options = Self {
+            seconds: 40.0,
+            blocks: 8,
+            only: None,
+            filter: None,
+            cycles: None,
+            multi_thread: false,
+            json: false,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word.as_str() {
+                // Cargo says so to every bench.
+                "--bench" => {}
+                "--seconds" => options.seconds = number(&word, &value()?)?,
+                "--blocks" => options.blocks = number(&word, &value()?)?,
+                "--cycles" => options.cycles = Some(number(&word, &value()?)?),
+                "--only" => options.only = Some(workload(&value()?)?),
+                "--filter" => options.filter = Some(arms(&value()?)?),
+                "--multi-thread" => options.multi_thread = true,
+                "--json" => options.json = true,
+                "--help" | "-h" => {
+                    help();
+                    return Ok(None);
+                }
+                _ => return Err(format!("unknown option {word:?}; try --help")),
+            }
+        }
+        if !(options.seconds > 0.0 && options.seconds <= 86_400.0) {
+            return Err(format!("--seconds {}: between 0 and a day", options.seconds));
+        }
+        if options.blocks == 0 || options.cycles == Some(0) {
+            return Err("--blocks and --cycles must be at least 1".into());
+        }
+        Ok(Some(options))
+    }
+
+    fn plan(&self, share: f64) -> Plan {
+        let share = if self.only.is_some() { 1.0 } else { share };
+        Plan { time: Duration::from_secs_f64(self.seconds * share), blocks: self.blocks, cycles: self.cycles }
+    }
+
+    fn wants(&self, arm: &str) -> bool {
+        self.filter.as_ref().is_none_or(|names| names.iter().any(|name| name == arm))
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("{word} {value}: not a number it can take"))
+}
+
+fn workload(value: &str) -> Result<char, String> {
+    match value {
+        "A" | "a" => Ok('A'),
+        "B" | "b" => Ok('B'),
+        "C" | "c" => Ok('C'),
+        _ => Err(format!("--only {value}: A, B or C")),
+    }
+}
+
+fn arms(value: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = value.split(',').map(str::to_owned).collect();
+    match names.iter().find(|name| !ARMS.iter().any(|(arm, _)| arm == name)) {
+        Some(unknown) => {
+            let known: Vec<&str> = ARMS.iter().map(|(arm, _)| *arm).collect();
+            Err(format!("--filter {unknown}: one or more of {}, with commas", known.join(", ")))
+        }
+        None => Ok(names),
+    }
+}
+
+fn help() {
+    println!("Acquire and release on five masters of this machine, side by side.\n");
+    println!("  --seconds S       the time to measure, 40 unless set; starting and mending come on top");
+    println!("  --blocks N        into how many blocks each workload is divided, 8 unless set");
+    println!("  --cycles N        slices of so many cycles a task, instead of a time");
+    println!("  --only A|B|C      one task; 64 tasks; one task with masters frozen");
+    println!("  --filter ARM,ARM  these arms only");
+    println!("  --multi-thread    two worker threads, instead of one thread");
+    println!("  --json            for programs\n\narms:");
+    for (arm, what) in ARMS {
+        println!("  {arm:<16}  {what}");
+    }
+}
+
+async fn run(options: &Options) -> Result<(), String> {
+    let chance = &mut Chance::new();
+    let bed = Testbed::start(5).map_err(|error| error.to_string())?;
+    let urls = bed.urls();
+    Redlock::builder().masters(&urls).init().await.map_err(|error| error.to_string())?;
+    let mut contenders = Vec::new();
+    for (name, _) in ARMS.iter().filter(|(name, _)| options.wants(name)) {
+        contenders.push(Arm::connect(name, &urls).await?);
+    }
+
+    let watch = machine::Watch::begin(&bed);
+    let mut sections = Vec::new();
+    for (letter, share) in SHARES {
+        if options.only.is_some_and(|only| only != letter) {
+            continue;
+        }
+        let plan = options.plan(share);
+        let measured = match letter {
+            'A' => workload::side_by_side(&contenders, 1, plan, chance).await?,
+            // Many tasks against one master would measure the master.
+            'B' => {
+                let of_five: Vec<Arm> =
+                    contenders.iter().filter(|arm| !arm.name.ends_with("-1")).cloned().collect();
+                workload::side_by_side(&of_five, 64, plan, chance).await?
+            }
+            // Long enough to see a connection given up after three timeouts, and dialled in vain.
+            _ => match contenders.iter().find(|arm| arm.name == "quorlock") {
+                Some(arm) => {
+                    let blocks = options.blocks.div_ceil(3);
+                    workload::frozen(arm, &bed, Plan { blocks, ..plan }, chance).await?
+                }
+                None => continue,
+            },
+        };
+        sections.push(Section { letter, measured });
+    }
+
+    let machine = watch.end(&bed, options.multi_thread);
+    let aims = report::aims(&sections, chance);
+    if options.json {
+        let sections: Vec<_> = sections.iter().map(|section| section.json(chance)).collect();
+        let all = json!({ "environment": machine.json(), "workloads": sections, "aims": aims });
+        println!("{all:#}");
+    } else {
+        println!("{machine}");
+        println!("medians over blocks; [intervals]: 95 % of the medians of resampled blocks");
+        sections.iter().for_each(|section| section.print(chance));
+        report::print_aims(&aims);
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! What is printed where.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use quorlock::protocol::votes::{Tally, Vote};
+use serde_json::{Value, json};
+
+use crate::args::Global;
+
+/// Prints a result: the text, or the object with `--json`. Whoever does not read it to the end has had enough.
+pub(crate) fn result(global: &Global, text: impl Display, json: &Value) {
+    let mut out = io::stdout().lock();
+    let _ = if global.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") };
+    let _ = out.flush();
+}
+
+/// A line for a person, on standard error.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// How many masters said what.
+pub(crate) fn votes(tally: &Tally) -> Value {
+    let absent = tally.iter().filter(|(_, vote)| matches!(vote, Some(Vote::Absent))).count();
+    json!({
+        "granted": tally.granted().len(),
+        "held": tally.held().len(),
+        "failed": tally.failed().len(),
+        "unknown": tally.unknown().len(),
+        "absent": absent,
+    })
+}
+
+/// The bytes as text where they are, and escaped where they are not.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.escape_ascii().to_string(), str::to_owned)
+}

@@ -1,0 +1,186 @@
+//! acquire, extend, release, init.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use quorlock::testbed::LocalMaster;
+
+use crate::stage::{BOUND, Stage, end, eventually, quorlock, run, signal, start};
+
+#[test]
+fn acquire_prints_the_holder_and_leaves_the_lock_on_all_five() {
+    let stage = Stage::new();
+    let ended = stage.acquire_everywhere("order:123", &["--label", "web-3"]);
+    let holder = ended.ok();
+    assert!(holder.starts_with("web-3/") && ended.out.lines().count() == 1, "{ended:?}");
+    for master in stage.bed.masters() {
+        let left = master.pttl("order:123").unwrap();
+        assert!((1..=30_000).contains(&left), "{left}");
+    }
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn acquire_says_everything_in_one_object() {
+    let stage = Stage::new();
+    let json = stage.acquire_everywhere("a", &["--ttl", "20s", "--json"]).json();
+    assert_eq!(json["outcome"], "acquired");
+    assert_eq!(json["resource"], "a");
+    assert_eq!(stage.values("a"), vec![json["holder"].as_str().map(str::to_owned); 5]);
+    let validity = json["validity_ms"].as_u64().unwrap();
+    assert!((1..=19_798).contains(&validity), "{json}");
+    assert_eq!(json["votes"]["granted"], 5, "{json}");
+    for none in ["held", "failed", "unknown"] {
+        assert_eq!(json["votes"][none], 0, "{json}");
+    }
+    assert!(json["fence"].is_null() && json.as_object().unwrap().contains_key("fence"));
+}
+
+#[test]
+fn a_held_lock_is_busy_and_stays_as_it_is() {
+    let stage = Stage::new();
+    let holder = stage.acquire_everywhere("a", &[]).ok().to_owned();
+    for wait in ["0s", "300ms"] {
+        let ended = stage.quorlock(["acquire", "a", "--wait", wait, "--json"]);
+        ended.fails(75, &["busy", "\"a\"", "held by", "--wait"]);
+        let json = ended.json();
+        assert_eq!(json["outcome"], "busy", "{json}");
+        // Enough to know that it cannot be had.
+        assert!(json["votes"]["held"].as_u64().unwrap() >= 3, "{json}");
+        assert!(json["holder"].is_null() && json["validity_ms"] == 0, "{json}");
+    }
+    // Who waits asks whom for.
+    stage.quorlock(["acquire", "a", "--wait", "500ms"]).fails(75, &[&holder, "s more"]);
+    assert_eq!(stage.values("a"), vec![Some(holder); 5]);
+}
+
+#[test]
+fn who_waits_gets_the_lock_when_its_ttl_ends() {
+    let stage = Stage::new();
+    let first = stage.quorlock(["acquire", "a", "--ttl", "2500ms"]).ok().to_owned();
+    let second = stage.quorlock(["acquire", "a", "--wait", "50s"]).ok().to_owned();
+    assert_ne!(first, second);
+}
+
+#[test]
+fn extend_gives_more_time_wherever_it_says_so() {
+    let stage = Stage::new();
+    let holder = stage.acquire_everywhere("a", &["--ttl", "20s"]).ok().to_owned();
+    let json = stage.quorlock(["extend", "a", "--holder", &holder, "--ttl", "55s", "--json"]).json();
+    assert_eq!((&json["outcome"], json["holder"].as_str()), (&"extended".into(), Some(&*holder)), "{json}");
+    let granted = json["votes"]["granted"].as_u64().unwrap();
+    assert!(granted >= 3, "{json}");
+    let validity = json["validity_ms"].as_u64().unwrap();
+    assert!((20_000..55_000).contains(&validity), "{json}");
+    let extended = stage.bed.masters().iter().filter(|master| master.pttl("a").unwrap() > 20_000);
+    assert_eq!(u64::try_from(extended.count()).unwrap(), granted);
+    assert_eq!(stage.quorlock(["extend", "a", "--holder", &holder]).ok(), holder);
+}
+
+#[test]
+fn nobody_extends_or_releases_the_lock_of_somebody_else() {
+    let stage = Stage::new();
+    let holder = stage.acquire_everywhere("a", &["--ttl", "20s"]).ok().to_owned();
+    let extend = ["extend", "a", "--holder", "me/1", "--ttl", "60s", "--json"];
+    let ended = stage.quorlock(extend);
+    ended.fails(1, &["not held", "0 of 5"]);
+    assert_eq!(ended.json()["outcome"], "not_held");
+    let ended = stage.quorlock(["release", "a", "--holder", "me/1", "--json"]);
+    ended.fails(1, &["not held by me/1", "Nothing was deleted"]);
+    assert_eq!(ended.json()["outcome"], "not_held");
+    assert_eq!(stage.values("a"), vec![Some(holder); 5]);
+    assert!(stage.bed.masters().iter().all(|master| master.pttl("a").unwrap() <= 20_000));
+}
+
+#[test]
+fn release_frees_the_lock_and_the_second_one_finds_nothing() {
+    let stage = Stage::new();
+    let holder = stage.acquire_everywhere("a", &[]).ok().to_owned();
+    let json = stage.quorlock(["release", "a", "--holder", &holder, "--json"]).json();
+    assert_eq!(json["outcome"], "released", "{json}");
+    assert!(json["votes"]["granted"].as_u64().unwrap() >= 3, "{json}");
+    let gone = stage.values("a").iter().filter(|value| value.is_none()).count();
+    assert!(gone >= 3);
+    for master in stage.bed.masters() {
+        master.command(&["DEL", "a"]).unwrap();
+    }
+    stage.quorlock(["release", "a", "--holder", &holder]).fails(1, &["not held"]);
+    stage.quorlock(["extend", "a", "--holder", &holder]).fails(1, &["not held", "has no such key"]);
+    assert_eq!(stage.values("a"), vec![None; 5], "extended into being");
+}
+
+#[test]
+fn release_asks_no_fresh_master_to_vote() {
+    let stage = Stage::fresh();
+    stage.set(&[1, 2, 3, 4, 5], &["SET", "a", "me/1", "PX", "60000"]);
+    assert_eq!(stage.quorlock(["release", "a", "--holder", "me/1"]).ok(), "released");
+    for master in stage.bed.masters() {
+        assert_eq!(master.keys().unwrap(), Vec::<Vec<u8>>::new());
+    }
+}
+
+#[test]
+fn a_resource_is_bytes() {
+    let stage = Stage::new();
+    let odd = OsStr::from_bytes(b"sp ace\n\xff\x80");
+    let holder = stage.quorlock([OsStr::new("acquire"), odd]).ok().to_owned().into_bytes();
+    let has = |master: &&LocalMaster| master.get(odd.as_bytes()).unwrap().as_ref() == Some(&holder);
+    assert!(stage.bed.masters().iter().filter(has).count() >= 3);
+    let json = stage.quorlock([OsStr::new("inspect"), odd, OsStr::new("--json")]).json();
+    assert_eq!(json["outcome"], "held", "{json}");
+}
+
+#[test]
+fn masters_come_from_the_option_then_the_variable_then_the_file() {
+    let stage = Stage::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("quorlock.toml");
+    let list = stage.bed.urls().join("\", \"");
+    std::fs::write(&file, format!("masters = [\"{list}\"]\nmaster_timeout = \"400ms\"\nlabel = \"file\""))
+        .unwrap();
+    let inspect = |command: &mut std::process::Command| {
+        run(command.args(["inspect", "a", "--json"])).json()["outcome"].as_str().unwrap().to_owned()
+    };
+    let nowhere = "redis://127.0.0.1:1";
+    assert_eq!(inspect(quorlock().arg("--config").arg(&file)), "free");
+    assert_eq!(inspect(quorlock().arg("--config").arg(&file).env("QUORLOCK_MASTERS", "")), "free");
+    assert_eq!(inspect(quorlock().arg("--config").arg(&file).env("QUORLOCK_MASTERS", nowhere)), "no_quorum");
+    assert_eq!(inspect(&mut stage.command(["--masters", nowhere])), "no_quorum");
+    assert_eq!(
+        inspect(quorlock().env("QUORLOCK_MASTERS", nowhere).args(["--masters", &stage.urls()])),
+        "free"
+    );
+    let holder = run(quorlock().arg("--config").arg(&file).args(["acquire", "a"]));
+    assert!(holder.ok().starts_with("file/"), "{holder:?}");
+}
+
+#[test]
+fn init_admits_fresh_masters_and_refuses_known_ones() {
+    let stage = Stage::fresh();
+    let json = stage.quorlock(["init", "--json"]).json();
+    assert_eq!(json["outcome"], "admitted");
+    assert_eq!(json["masters"].as_array().unwrap().len(), 5);
+    stage.quorlock(["acquire", "a"]).ok();
+    let ended = stage.quorlock(["init", "--json"]);
+    ended.fails(69, &["no master was admitted", "belongs to a fleet already", "quorlock:admitted"]);
+    assert_eq!(ended.json()["outcome"], "not_admitted");
+}
+
+#[test]
+fn a_signal_ends_a_wait_and_leaves_nothing() {
+    let stage = Stage::new();
+    let holder = stage.acquire_everywhere("a", &["--ttl", "60s"]).ok().to_owned();
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+        let waiting = start(stage.command(["acquire", "a", "--wait", "10m"]).env("RUST_BACKTRACE", "0"));
+        // It is connected, so it has its signals caught.
+        eventually("it waits", || {
+            let clients = stage.bed[0].command(&["CLIENT", "LIST"]).unwrap().text().unwrap();
+            clients.lines().filter(|line| !line.contains("cmd=client")).count() > 0
+        });
+        signal(&waiting, name);
+        let ended = end(waiting, BOUND);
+        ended.fails(code, &["interrupted", "not held"]);
+        assert_eq!(ended.out, "");
+    }
+    assert_eq!(stage.values("a"), vec![Some(holder); 5]);
+}

@@ -1,0 +1,450 @@
+//! The master in memory says what a real one says.
+//!
+//! One sequence of commands runs on both. A real master reads its clock somewhere between our sending and our
+//! receiving, so a step that spans a millisecond's end has more than one right answer: the master in memory is kept
+//! as the set of all masters it may be by then, and each real answer, remaining times to the millisecond, must be one
+//! that a member of the set gives; the others are dropped. So nothing depends on how busy this machine is.
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use quorlock::protocol::fanout::Act;
+use quorlock::protocol::policy::Policy;
+use quorlock::protocol::request::Ttl;
+use quorlock::protocol::time::Moment;
+use quorlock::protocol::votes::{Incumbent, Remaining, Vote};
+use quorlock::testbed::{Reply, Testbed, Wire};
+use quorlock::transport::memory::Master;
+
+const ACT: &str = include_str!("../src/transport/lua/act.lua");
+/// More than so many masters that it may be are worth no further look.
+const MOST_CANDIDATES: usize = 4_096;
+
+/// What is done to both.
+#[derive(Clone, Debug)]
+enum Step {
+    /// One call of the script, with an act for each of several keys.
+    Script(Vec<(Act, usize, &'static str, u64)>),
+    /// `SET … NX PX`, as a claim that travels alone.
+    Plain(usize, &'static str, u64),
+    /// What other programs do.
+    Set(usize, &'static str, Option<u64>),
+    Hash(usize),
+    Delete(usize),
+    /// Until so many milliseconds from now.
+    Pause(u64),
+    /// Until so many milliseconds after the expiry of a key, if it has one.
+    UntilExpiry(usize, i64),
+    /// Value, type and remaining time of every key.
+    Look,
+}
+
+/// An answer, as both give it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Answer {
+    Votes(Vec<Vote>),
+    Keys(Vec<(Option<Bytes>, Option<Remaining>)>),
+    Nothing,
+}
+
+/// A real master, and all that the one in memory may be.
+struct Pair {
+    wire: Wire,
+    candidates: HashSet<Master>,
+    keys: Vec<String>,
+    history: Vec<String>,
+}
+
+impl Pair {
+    fn new(bed: &Testbed, name: &str, keys: usize) -> Self {
+        Self {
+            wire: bed[0].wire().expect("the master is up"),
+            candidates: HashSet::from([Master::default()]),
+            keys: (0..keys).map(|nth| format!("{name}:{nth}")).collect(),
+            history: Vec::new(),
+        }
+    }
+
+    /// Runs one step on both; false once too many masters are possible to tell anything.
+    fn run(&mut self, step: &Step) -> bool {
+        if let Some(end) = self.pause(step) {
+            wait_until(end);
+            self.history.push(format!("{step:?}"));
+            return true;
+        }
+        let before = wall_clock();
+        let real = self.ask(step);
+        let after = wall_clock();
+        self.history.push(format!("{step:?} in {}..={} ms: {real:?}", before % 100_000, after % 100_000));
+        let mut expected = HashSet::new();
+        let mut agreeing = HashSet::new();
+        for candidate in &self.candidates {
+            for millis in before..=after {
+                let mut master = candidate.clone();
+                let answer = self.tell(&mut master, step, millis);
+                if answer == real {
+                    // What is over is over, also where nobody looked.
+                    master.keys(moment(millis));
+                    agreeing.insert(master);
+                } else {
+                    expected.insert(answer);
+                }
+                if agreeing.len() > MOST_CANDIDATES {
+                    return false;
+                }
+            }
+        }
+        assert!(!agreeing.is_empty(), "memory says {expected:?}\nafter {:#?}", self.history);
+        self.candidates = agreeing;
+        true
+    }
+
+    fn pause(&self, step: &Step) -> Option<u64> {
+        let now = wall_clock();
+        match *step {
+            Step::Pause(millis) => Some(now + millis),
+            Step::UntilExpiry(key, later) => {
+                let mut any = self.candidates.iter().next().cloned().unwrap_or_default();
+                match any.remaining(self.keys[key].as_bytes(), moment(now)) {
+                    Some(Remaining::For(left)) if left < Duration::from_millis(200) => {
+                        let left = i64::try_from(left.as_millis()).expect("short");
+                        Some(now.saturating_add_signed(left + later))
+                    }
+                    _ => Some(now),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The real master's answer.
+    fn ask(&mut self, step: &Step) -> Answer {
+        let keys = self.keys.clone();
+        let mut command = |words: &[&str]| self.wire.command(words).expect("the master answers");
+        match step {
+            Step::Script(acts) => {
+                let (count, mut words) = (acts.len().to_string(), vec!["EVAL".to_owned(), ACT.to_owned()]);
+                words.push(count);
+                words.extend(acts.iter().map(|(_, key, ..)| keys[*key].clone()));
+                for (act, _, holder, ttl) in acts {
+                    words.extend([letter(*act).to_owned(), (*holder).to_owned(), ttl.to_string()]);
+                }
+                let Reply::Array(said) = command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+                else {
+                    panic!("no list after {step:?}")
+                };
+                Answer::Votes(said.iter().map(vote).collect())
+            }
+            Step::Plain(key, holder, ttl) => {
+                let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
+                Answer::Votes(vec![match said {
+                    Reply::Nil => Vote::Held(Incumbent::default()),
+                    said if said.is_ok() => Vote::Granted,
+                    said => panic!("{said:?} to a plain claim"),
+                }])
+            }
+            Step::Set(key, value, ttl) => {
+                let said = match ttl {
+                    Some(ttl) => command(&["SET", &keys[*key], value, "PX", &ttl.to_string()]),
+                    None => command(&["SET", &keys[*key], value]),
+                };
+                assert!(said.is_ok(), "{said:?}");
+                Answer::Nothing
+            }
+            Step::Hash(key) => {
+                // In one call, so that no other type is there in between.
+                let script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'owner', 'x')";
+                assert_eq!(command(&["EVAL", script, "1", &keys[*key]]), Reply::Integer(1));
+                Answer::Nothing
+            }
+            Step::Delete(key) => {
+                command(&["DEL", &keys[*key]]);
+                Answer::Nothing
+            }
+            Step::Look => {
+                // In one call, so that all of it is of one moment.
+                let script = "local said = {} for i, key in ipairs(KEYS) do local value = redis.pcall('GET', key) \
+                              said[2 * i - 1] = type(value) == 'table' and '' or value or 'none' \
+                              said[2 * i] = redis.call('PTTL', key) end return said";
+                let count = keys.len().to_string();
+                let words = ["EVAL", script, &count].into_iter().chain(keys.iter().map(String::as_str));
+                let Reply::Array(said) = command(&words.collect::<Vec<_>>()) else { panic!("no list") };
+                Answer::Keys(said.chunks(2).map(|pair| looked(&pair[0], &pair[1])).collect())
+            }
+            Step::Pause(_) | Step::UntilExpiry(..) => Answer::Nothing,
+        }
+    }
+
+    /// The answer of one that the master in memory may be, at one millisecond.
+    fn tell(&self, master: &mut Master, step: &Step, millis: u64) -> Answer {
+        let now = moment(millis);
+        let key = |key: usize| Bytes::from(self.keys[key].clone());
+        let mut execute = |act, resource, holder: &'static str, ttl| {
+            master.execute(act, &key(resource), &Bytes::from(holder), whole(ttl), now)
+        };
+        match *step {
+            Step::Script(ref acts) => Answer::Votes(
+                acts.iter()
+                    .map(|&(act, resource, holder, ttl)| execute(act, resource, holder, ttl))
+                    .collect(),
+            ),
+            Step::Plain(resource, holder, ttl) => {
+                Answer::Votes(vec![execute(Act::Claim, resource, holder, ttl)])
+            }
+            Step::Set(resource, value, ttl) => {
+                master.set(key(resource), value, ttl.map(Duration::from_millis), now);
+                Answer::Nothing
+            }
+            Step::Hash(resource) => {
+                master.set_other_type(key(resource));
+                Answer::Nothing
+            }
+            Step::Delete(resource) => {
+                master.delete(&key(resource));
+                Answer::Nothing
+            }
+            Step::Look => {
+                let look = |name: &String| {
+                    (master.value(name.as_bytes(), now), master.remaining(name.as_bytes(), now))
+                };
+                Answer::Keys(self.keys.iter().map(look).collect())
+            }
+            Step::Pause(_) | Step::UntilExpiry(..) => Answer::Nothing,
+        }
+    }
+
+    fn run_all(&mut self, steps: &[Step]) {
+        assert!(steps.iter().all(|step| self.run(step)), "too slow a machine: {:#?}", self.history);
+    }
+}
+
+fn bed() -> Testbed {
+    Testbed::start(1).expect("a server program")
+}
+
+const fn letter(act: Act) -> &'static str {
+    match act {
+        Act::Claim => "c",
+        Act::Watch => "w",
+        Act::Renew => "x",
+        Act::Heal => "h",
+        Act::Release => "d",
+    }
+}
+
+/// The script's answer for one key, as the real transport reads it.
+fn vote(said: &Reply) -> Vote {
+    match said {
+        Reply::Integer(1) => Vote::Granted,
+        Reply::Integer(0) => Vote::Absent,
+        Reply::Integer(2) => Vote::Held(Incumbent::default()),
+        Reply::Bulk(told) if told.first() == Some(&b'=') => {
+            let space = told.iter().position(|byte| *byte == b' ').expect("two parts");
+            let (pttl, holder) = (String::from_utf8_lossy(&told[1..space]), &told[space + 1..]);
+            let holder = (!holder.is_empty()).then(|| holder.into());
+            Vote::Held(Incumbent { holder, remaining: remaining(pttl.parse().expect("a number")) })
+        }
+        said => panic!("the script says {said:?}"),
+    }
+}
+
+fn remaining(pttl: i64) -> Remaining {
+    match pttl {
+        -1 => Remaining::Forever,
+        pttl => Remaining::For(Duration::from_millis(pttl.try_into().expect("a time"))),
+    }
+}
+
+fn looked(value: &Reply, pttl: &Reply) -> (Option<Bytes>, Option<Remaining>) {
+    match (value, pttl.integer().expect("a number")) {
+        (_, -2) => (None, None),
+        (Reply::Bulk(value), pttl) => (Some(Bytes::copy_from_slice(value)), Some(remaining(pttl))),
+        (value, _) => panic!("the master looks like {value:?}"),
+    }
+}
+
+/// Ttls down to a few milliseconds, which no client would ask for.
+fn whole(millis: u64) -> Ttl {
+    let policy = Policy::new().with_master_timeout(Duration::from_millis(1));
+    Ttl::new(Duration::from_millis(millis), &policy).expect("at least five milliseconds")
+}
+
+/// Milliseconds of the clock that both masters read.
+#[allow(clippy::disallowed_methods, reason = "the real master's clock is this machine's wall clock")]
+fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    since.as_millis().try_into().expect("before the year 500 million")
+}
+
+const fn moment(millis: u64) -> Moment {
+    Moment::from_nanos(millis * 1_000_000)
+}
+
+/// Hits the very millisecond: sleeps for most of it and watches the clock for the rest.
+fn wait_until(end: u64) {
+    while let Some(left) = end.checked_sub(wall_clock()).filter(|left| *left > 0) {
+        if left > 2 { thread::sleep(Duration::from_millis(left - 2)) } else { thread::yield_now() }
+    }
+}
+
+const ALL: [Act; 5] = [Act::Claim, Act::Watch, Act::Renew, Act::Heal, Act::Release];
+/// Ours, another's, and values that nearly are ours.
+const US: &str = "web-1:1/us";
+const THEM: &str = "web-2:2/them";
+
+fn one(act: Act, key: usize, holder: &'static str, ttl: u64) -> Step {
+    Step::Script(vec![(act, key, holder, ttl)])
+}
+
+/// Every act on every kind of key.
+#[test]
+fn every_act_meets_every_kind_of_key() {
+    let bed = bed();
+    let kinds: [(&str, &[Step]); 14] = [
+        ("none", &[]),
+        ("ours", &[Step::Plain(0, US, 60_000)]),
+        ("ours by the script", &[one(Act::Claim, 0, US, 60_000)]),
+        ("ours by watching", &[one(Act::Watch, 0, US, 60_000)]),
+        ("ours by healing", &[one(Act::Heal, 0, US, 60_000)]),
+        ("ours, with less time", &[Step::Plain(0, US, 400)]),
+        ("ours, fenced", &[Step::Set(0, "web-1:1/us|7", Some(60_000))]),
+        ("ours, persisted", &[Step::Set(0, US, None)]),
+        ("ours, fenced and persisted", &[Step::Set(0, "web-1:1/us|", None)]),
+        ("another's", &[Step::Plain(0, THEM, 60_000)]),
+        ("another's, for ever", &[Step::Set(0, "1", None)]),
+        ("longer than ours", &[Step::Set(0, "web-1:1/us7", Some(60_000))]),
+        ("shorter than ours", &[Step::Set(0, "web-1:1/u", Some(60_000))]),
+        ("of another type", &[Step::Hash(0)]),
+    ];
+    for (kind, before) in kinds {
+        for act in ALL {
+            let mut pair = Pair::new(&bed, &format!("kind:{kind}:{act:?}"), 1);
+            pair.run_all(before);
+            pair.run_all(&[one(act, 0, US, 50_000), Step::Look, one(Act::Watch, 0, THEM, 1_000), Step::Look]);
+            pair.run_all(&[Step::Delete(0), Step::Look]);
+        }
+    }
+    let mut pair = Pair::new(&bed, "kind:empty", 1);
+    pair.run_all(&[
+        Step::Set(0, "", None),
+        one(Act::Watch, 0, US, 1_000),
+        one(Act::Renew, 0, US, 1_000),
+        Step::Look,
+    ]);
+}
+
+/// A renewal raises the remaining time and never lowers it.
+#[test]
+fn a_renewal_only_raises() {
+    let bed = bed();
+    for act in [Act::Renew, Act::Heal] {
+        let mut pair = Pair::new(&bed, &format!("raise:{act:?}"), 1);
+        pair.run_all(&[Step::Plain(0, US, 30_000)]);
+        for ttl in [10_000, 30_000, 30_001, 29_999, 60_000, 5, 59_000] {
+            pair.run_all(&[one(act, 0, US, ttl), Step::Look, Step::Pause(1)]);
+        }
+    }
+}
+
+/// Around the last millisecond: a key whose time is up is there in it, and gone in the next.
+#[test]
+fn keys_end_in_the_same_millisecond() {
+    let bed = bed();
+    for later in -2..=3 {
+        for act in ALL {
+            let mut pair = Pair::new(&bed, &format!("end:{later}:{act:?}"), 1);
+            pair.run_all(&[
+                Step::Plain(0, US, 8),
+                Step::UntilExpiry(0, later),
+                one(act, 0, US, 20),
+                Step::Look,
+            ]);
+            // And of a key that a renewal made last.
+            pair.run_all(&[Step::UntilExpiry(0, later), Step::Plain(0, THEM, 9), Step::Look]);
+        }
+    }
+}
+
+/// Acts on many keys, and many on one, in one call: each sees what those before it did.
+#[test]
+fn acts_of_one_call_follow_each_other() {
+    let bed = bed();
+    let mut pair = Pair::new(&bed, "batch", 3);
+    pair.run_all(&[
+        Step::Hash(2),
+        Step::Script(vec![
+            (Act::Claim, 0, US, 500),
+            (Act::Watch, 0, THEM, 500),
+            (Act::Renew, 0, US, 900),
+            (Act::Renew, 1, US, 900),
+            (Act::Heal, 1, US, 900),
+            (Act::Watch, 2, US, 900),
+            (Act::Release, 2, US, 900),
+            (Act::Release, 0, THEM, 900),
+            (Act::Release, 0, US, 900),
+            (Act::Watch, 0, THEM, 500),
+            (Act::Claim, 1, THEM, 700),
+        ]),
+        Step::Look,
+    ]);
+}
+
+/// Seeded sequences, with short ttls and pauses that end about when a key does.
+#[test]
+fn chance_finds_no_difference() {
+    let bed = bed();
+    let told: usize = thread::scope(|scope| {
+        let bed = &bed;
+        let run = move |seed: u64| (0..12).filter(|nth| random_run(bed, seed * 1_000 + nth)).count();
+        let runs: Vec<_> = (0..4).map(|seed| scope.spawn(move || run(seed))).collect();
+        runs.into_iter().map(|run| run.join().expect("no difference")).sum()
+    });
+    assert!(told >= 12, "{told} of 48 sequences ran to their end: too slow a machine");
+}
+
+fn random_run(bed: &Testbed, seed: u64) -> bool {
+    let mut dice = Dice(seed);
+    let mut pair = Pair::new(bed, &format!("chance:{seed}"), 2);
+    let steps: Vec<Step> = (0..60).map(|_| dice.step()).collect();
+    steps.iter().all(|step| pair.run(step)) && pair.run(&Step::Look)
+}
+
+/// Splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn of<T: Copy>(&mut self, choice: &[T]) -> T {
+        choice[usize::try_from(self.roll(choice.len() as u64)).expect("small")]
+    }
+
+    fn act(&mut self) -> (Act, usize, &'static str, u64) {
+        let act = self.of(&ALL);
+        (act, self.of(&[0, 0, 1]), self.of(&[US, US, THEM]), self.of(&[5, 6, 8, 12, 20, 40, 1_000]))
+    }
+
+    fn step(&mut self) -> Step {
+        let key = self.of(&[0, 0, 1]);
+        match self.roll(20) {
+            0..=6 => Step::Script(vec![self.act()]),
+            7 => Step::Script((0..4).map(|_| self.act()).collect()),
+            8..=9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
+            10 => {
+                let value = self.of(&[US, "web-1:1/us|3", "web-2:2/them|4", "1", "web-1:1/us7", ""]);
+                Step::Set(key, value, self.of(&[None, Some(5), Some(9), Some(30)]))
+            }
+            11 => self.of(&[Step::Hash as fn(usize) -> Step, Step::Delete])(key),
+            12..=13 => Step::Pause(self.of(&[1, 2, 4, 9])),
+            14..=18 => Step::UntilExpiry(key, self.of(&[-2, -1, 0, 0, 1, 1, 2])),
+            _ => Step::Look,
+        }
+    }
+}
