@@ -569,3 +569,43 @@ fn a_record_that_cannot_be_relied_on_kills_nothing() {
         assert!(!path.exists());
     });
 }
+
+/// A file of this project.
+fn file(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+#[test]
+fn every_fault_is_known_to_the_containers_script_and_to_the_front_page() {
+    let (script, page) = (file("docker/faults.sh"), file("README.md"));
+    for word in Fault::WORDS {
+        let name = word.split('=').next().unwrap();
+        assert!(script.contains(name), "docker/faults.sh does not know {word}");
+        assert!(page.contains(name), "README.md does not tell of {word}");
+    }
+}
+
+#[test]
+fn the_picture_is_what_the_compose_file_says() {
+    let drawn = Command::new("sh")
+        .args(["docker/picture.sh"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(drawn.status.success());
+    let drawn = String::from_utf8(drawn.stdout).unwrap();
+    assert_eq!(drawn, file("docker/testbed.svg"), "draw it anew: sh docker/picture.sh > docker/testbed.svg");
+    for master in ["m1", "m2", "m3", "m4", "m5"] {
+        assert!(drawn.contains(&format!(">{master}<")), "{master} is missing");
+    }
+}
+
+#[test]
+fn the_users_file_grants_what_the_front_page_says() {
+    let users = file("docker/users.acl");
+    let rights = users.lines().nth(1).unwrap().split_once("-@all ").unwrap().1;
+    assert!(
+        file("README.md").contains(&format!("`~* {rights}`")),
+        "README.md grants something else than {rights}"
+    );
+}

@@ -15,7 +15,7 @@ use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::port::Port;
 use crate::testbed::process::{Identity, Process};
-use crate::testbed::skew::{Preload, Skew};
+use crate::testbed::skew::Preload;
 use crate::testbed::timer::now;
 use crate::testbed::wire::{Reply, Wire};
 
@@ -171,30 +171,6 @@ impl LocalMaster {
         *self.process() = Some(self.spawn(old)?);
         self.wait_until_up()?;
         if self.ours { Ok(()) } else { self.let_go_process() }
-    }
-
-    /// Remembers its data as they are now, for a [`restart`](Self::restart) with [`Data::Old`].
-    ///
-    /// # Errors
-    /// If it is not up, or cannot write them to disk.
-    pub fn snapshot(&self) -> Result<(), TestbedError> {
-        if self.condition() != Condition::Up {
-            let condition = self.condition().as_str();
-            return Err(TestbedError::WrongCondition { port: self.port(), condition });
-        }
-        let saved = self.command(&["SAVE"]).and_then(|reply| match reply {
-            reply if reply.is_ok() => self.folder.remember(),
-            other => Err(io::Error::other(other.text().unwrap_or_default())),
-        });
-        saved.doing(|| format!("take a snapshot of the master on port {}", self.port()))
-    }
-
-    /// Steps or slews its wall clock.
-    pub(super) fn set_clock(&self, skew: Skew) -> Result<(), TestbedError> {
-        match &self.preload {
-            Some(preload) => preload.set(skew),
-            None => Err(TestbedError::Cannot { why: "it was started without a clock of its own".into() }),
-        }
     }
 
     /// SIGSTOP. Connections stay open, new ones are still accepted by the kernel, nothing is answered.

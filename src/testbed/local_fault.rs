@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::testbed::condition::{Condition, Data};
+use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::fault::{Fault, Injected, Outcome};
 use crate::testbed::local::LocalMaster;
 use crate::testbed::skew::Skew;
@@ -56,6 +57,30 @@ impl LocalMaster {
     /// Puts a fault in place until the returned value is dropped.
     pub fn injected(&self, fault: Fault) -> Injected<'_> {
         Injected { master: self, fault, outcome: self.inject(fault) }
+    }
+
+    /// Remembers its data as they are now, for a [`restart`](Self::restart) with [`Data::Old`].
+    ///
+    /// # Errors
+    /// If it is not up, or cannot write them to disk.
+    pub fn snapshot(&self) -> Result<(), TestbedError> {
+        if self.condition() != Condition::Up {
+            let condition = self.condition().as_str();
+            return Err(TestbedError::WrongCondition { port: self.port(), condition });
+        }
+        let saved = self.command(&["SAVE"]).and_then(|reply| match reply {
+            reply if reply.is_ok() => self.folder().remember(),
+            other => Err(io::Error::other(other.text().unwrap_or_default())),
+        });
+        saved.doing(|| format!("take a snapshot of the master on port {}", self.port()))
+    }
+
+    /// Steps or slews its wall clock.
+    fn set_clock(&self, skew: Skew) -> Result<(), TestbedError> {
+        match self.preload() {
+            Some(preload) => preload.set(skew),
+            None => Err(TestbedError::Cannot { why: "it was started without a clock of its own".into() }),
+        }
     }
 
     fn ask(&self, command: &[&str]) -> Outcome {

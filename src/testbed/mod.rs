@@ -24,7 +24,8 @@
 //! | `bed` | several, [`Testbed`] |
 //! | `wire`, `look` | a small client, to look at masters from outside |
 //! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
-//! | `proxy`, `proxy_fault`, `pump`, `timer` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `proxy`, `proxy_fault` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `flow`, `link`, `target`, `door`, `pump`, `timer` | what a proxy is made of |
 //! | `containers` | masters in containers, [`Containers`] |
 //! | `breakable` | what processes and containers have in common, [`Breakable`] |
 //! | `switchboard` | proxies in a process of their own, [`Switchboard`] |
@@ -56,7 +57,14 @@ mod skew;
 
 mod timer;
 
+mod flow;
+
+mod link;
+
 mod pump;
+
+mod door;
+mod target;
 
 mod proxy;
 
@@ -79,8 +87,9 @@ pub use condition::{Condition, Data};
 pub use containers::Containers;
 pub use error::TestbedError;
 pub use fault::{Fault, Injected, Outcome, UnknownFault};
+pub use flow::{Direction, Flow, Traffic};
 pub use local::LocalMaster;
-pub use proxy::{Direction, Flow, Proxy, Traffic};
+pub use proxy::Proxy;
 pub use standing::{Down, MasterStatus, Report, StandingBed};
 pub use switchboard::Switchboard;
 pub use wire::{Reply, Wire};

@@ -1,7 +1,8 @@
 //! Faults on the way.
 
 use crate::testbed::fault::{Fault, Outcome};
-use crate::testbed::proxy::{Direction, Flow, Proxy};
+use crate::testbed::flow::{Direction, Flow};
+use crate::testbed::proxy::Proxy;
 
 impl Fault {
     /// Whether it happens on the way to the master, where a [`Proxy`] can put it in place.

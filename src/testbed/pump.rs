@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use crate::testbed::proxy::{Direction, Flow, Link};
+use crate::testbed::flow::{Direction, Flow};
+use crate::testbed::link::Link;
 use crate::testbed::timer::{Alarm, now};
 
 /// How much waits in one direction before no more is read: 100 ms of delay at 640 MB/s.
