@@ -1,8 +1,8 @@
 #!/bin/sh
 # The front door: everything from a fresh machine with a Rust toolchain to five running masters.
 #   sh docker/run.sh demo|test|bench|shell [--local|--docker] [arguments]
-# Containers, networks and volumes have a name that begins with quorlock-run- and this process's number; nothing else is touched,
-# and all of it is gone afterwards. QUORLOCK_PROJECT gives another name.
+# Containers, networks and volumes have a name that begins with quorlock-run- and this process's number (QUORLOCK_PROJECT gives
+# another name); no other is touched, and all of them are gone afterwards. Images stay: `sh docker/images.sh clean`.
 set -eu
 
 here=$PWD
@@ -114,7 +114,10 @@ need_server() {
 
 # --- what is asked for
 
-quorlock() { cargo run -q --release --features cli --bin quorlock -- "$@"; }
+quorlock() {
+    # What runs in the containers is built already.
+    if [ -n "${BIN:-}" ]; then "$BIN/quorlock" "$@"; else cargo run -q --release --features cli --bin quorlock -- "$@"; fi
+}
 
 # "$@" as it runs, and its output in $log too; its status, which a pipe hides.
 logged() {
@@ -207,7 +210,7 @@ run_shell() {
     fi
     say "QUORLOCK_MASTERS=$QUORLOCK_MASTERS; leave the shell to end them"
     if [ "$where" = docker ]; then say 'faults: sh docker/faults.sh m1 freeze; sh docker/faults.sh status'; fi
-    PATH="$CARGO_TARGET_DIR/release:$PATH" "${SHELL:-sh}"
+    PATH="${BIN:-$CARGO_TARGET_DIR/release}:$PATH" "${SHELL:-sh}"
 }
 
 # Runs the command and passes signals on to it; what it leaves is taken down afterwards.
