@@ -190,6 +190,29 @@ async fn a_dropped_wait_leaves_nothing() {
     assert!(ends.dropped.get() > 50 && ends.won.get() > 20 && ends.failed.get() > 5, "{ends:?}");
 }
 
+/// The same, and the client goes with it: its tasks finish what is under way.
+#[tokio::test(start_paused = true)]
+async fn a_client_dropped_with_its_acquire_leaves_nothing() {
+    matrix(async |scene| {
+        let Scene { network, client, until, what } = scene;
+        let ended = until.run(request(&client).wait(millis(700)).acquire()).await;
+        drop((ended, client));
+        let dropped = Instant::now();
+        sleep(millis(1_500)).await;
+        let reachable = |master: &usize| {
+            let weather = network.weather()[*master];
+            !weather.down && !(weather.lost)(Act::Release)
+        };
+        let keys = network.keys_of(RESOURCE);
+        assert!(!keys.iter().any(reachable), "keys on {keys:?} after {what}");
+        let late = network.done().into_iter().find(|done| done.sent > dropped && done.act != Act::Release);
+        assert!(late.is_none(), "{late:?} after {what}");
+        sleep(TTL).await;
+        assert_eq!(network.keys_of(RESOURCE), NOWHERE, "after {what}");
+    })
+    .await;
+}
+
 /// A release is on its way from the first poll on; before that, dropping it drops the guard.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_release_is_a_release() {

@@ -210,7 +210,8 @@ impl Asker for Stake {
     }
 
     fn wants(&self, dispatch: &Dispatch) -> bool {
-        self.look(|attempt, now| attempt.wants(dispatch, now))
+        // A delete is of use whatever happened, and needs no look.
+        !dispatch.act.votes() || self.look(|attempt, now| attempt.wants(dispatch, now))
     }
 
     fn answered(self: Arc<Self>, dispatch: &Dispatch, reply: Reply) {

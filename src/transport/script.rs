@@ -11,6 +11,9 @@ pub(crate) const MOST_KEYS: usize = 64;
 /// The script that does many acts in one call.
 pub(crate) const ACT: &str = include_str!("lua/act.lua");
 
+/// The script for one release, which answers the same.
+pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
+
 /// One letter an act, as `act.lua` reads it.
 pub(crate) const fn letter(act: Act) -> &'static str {
     match act {

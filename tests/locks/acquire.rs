@@ -80,7 +80,7 @@ fn a_key_and_its_ttl_are_set_in_one_command() {
 #[test]
 fn one_or_two_frozen_masters_slow_nothing_and_a_third_fails_it_in_time() {
     run(async {
-        let fleet = Fleet::with(policy().with_max_ttl(ms(10_000)).with_master_timeout(ms(1_000))).await;
+        let fleet = Fleet::with(policy().with_master_timeout(ms(1_000))).await;
         let client = fleet.client().await;
         for frozen in [4, 3] {
             fleet.freeze([frozen]);
@@ -96,7 +96,7 @@ fn one_or_two_frozen_masters_slow_nothing_and_a_third_fails_it_in_time() {
             }
         }
         fleet.freeze([2]);
-        let (error, took) = timed(client.on("r").ttl(ms(5_000)).try_acquire()).await;
+        let (error, took) = timed(client.on("r").try_acquire()).await;
         let refusal = no_quorum(error.unwrap_err());
         assert!(took < ms(1_500), "refused after {took:?}");
         assert_eq!(refusal.tally().granted().len(), 2);
@@ -271,7 +271,7 @@ fn many_tasks_of_one_client_never_overlap() {
 #[test]
 fn three_refusals_are_a_verdict_whoever_else_is_silent() {
     run(async {
-        let fleet = Fleet::with(policy().with_max_ttl(ms(10_000)).with_master_timeout(ms(1_200))).await;
+        let fleet = Fleet::with(policy().with_master_timeout(ms(1_200))).await;
         let client = fleet.client().await;
         fleet.occupy(0..5, "r");
         fleet.freeze([0, 1]);

@@ -9,8 +9,10 @@ use quorlock::{AcquireError, Builder, Guard, LockRequest, Policy, Redlock, Refus
 
 /// Far above what any test here takes, so that only a hang meets it.
 const BOUND: Duration = Duration::from_secs(60);
-/// For what ought to happen at once, on a machine that does much else.
+/// For what ought to happen at once, on a machine that does much else. Below [`TTL`], so that no key can be gone in
+/// time because it expired.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
+const TTL: Duration = Duration::from_secs(15);
 
 pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -40,7 +42,12 @@ pub(crate) async fn eventually(what: &str, within: Duration, mut reached: impl F
 
 /// Long enough for a machine with two busy cores, short enough for a test.
 pub(crate) const fn policy() -> Policy {
-    Policy::new().with_max_ttl(ms(3_000)).with_master_timeout(ms(300))
+    Policy::new().with_max_ttl(ms(30_000)).with_master_timeout(ms(300))
+}
+
+/// For tests that wait for a quarantine.
+pub(crate) const fn forgiving() -> Policy {
+    policy().with_max_ttl(ms(2_000))
 }
 
 /// Five masters and the policy of their clients.
@@ -200,14 +207,14 @@ pub(crate) async fn voters(client: &Redlock, wanted: usize) {
     panic!("{wanted} masters never voted; last: {last}");
 }
 
-/// Requests with a ttl that the policy above allows.
+/// Requests whose keys outlast what a test waits for.
 pub(crate) trait Lock {
     fn on(&self, resource: impl AsRef<[u8]>) -> LockRequest;
 }
 
 impl Lock for Redlock {
     fn on(&self, resource: impl AsRef<[u8]>) -> LockRequest {
-        self.lock(resource).ttl(ms(2_500))
+        self.lock(resource).ttl(TTL)
     }
 }
 

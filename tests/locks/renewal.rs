@@ -8,7 +8,7 @@ use quorlock::testbed::{Data, Fault};
 use quorlock::{AcquireError, ExtendError, Redlock, Released, Why};
 
 use crate::fleet::{
-    Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, pause, policy, run, timed,
+    Fleet, Lock, Monitor, SOON, client, contended, eventually, forgiving, ms, pause, policy, run, timed,
 };
 use crate::proxy::Paths;
 
@@ -281,7 +281,7 @@ impl Rival {
 #[test]
 fn masters_restarted_empty_one_after_another_do_not_lose_the_lock() {
     run(async {
-        let fleet = Fleet::with(policy().with_max_ttl(ms(2_000))).await;
+        let fleet = Fleet::with(forgiving()).await;
         let (client, rival) = (fleet.client().await, fleet.client().await);
         let guard = client.on("r").ttl(ms(1_500)).acquire().await.unwrap();
         let hold = guard.hold();
@@ -304,7 +304,7 @@ fn masters_restarted_empty_one_after_another_do_not_lose_the_lock() {
 #[test]
 fn masters_restarted_empty_at_once_lose_the_lock_before_a_rival_can_have_it() {
     run(async {
-        let fleet = Fleet::with(policy().with_max_ttl(ms(2_000))).await;
+        let fleet = Fleet::with(forgiving()).await;
         let (client, rival) = (fleet.client().await, fleet.client().await);
         let guard = client.on("r").ttl(ms(1_500)).acquire().await.unwrap();
         eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
@@ -407,7 +407,7 @@ fn nothing_is_renewed_after_the_guard_is_gone() {
         pause(ms(800)).await;
         for monitor in &mut monitors {
             let heard = monitor.commands();
-            assert!(heard.is_empty(), "{heard:?}");
+            assert!(!heard.iter().any(|heard| heard.is("SET") || heard.is("PEXPIRE")), "{heard:?}");
         }
     });
 }

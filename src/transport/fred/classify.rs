@@ -17,6 +17,14 @@ pub(super) fn plain_claim(reply: Result<Value, Error>) -> Vote {
     }
 }
 
+/// The answer to a compare-and-delete that travelled alone.
+pub(super) fn lone_release(reply: Result<Value, Error>) -> Vote {
+    match reply {
+        Ok(said) => one(Act::Release, &said),
+        Err(error) => fault(&error, script::refusal),
+    }
+}
+
 /// The answer to a batch of `count` acts: a list of as many answers, or the same vote for all.
 pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Value>, Vote> {
     match reply {

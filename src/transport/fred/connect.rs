@@ -124,20 +124,28 @@ async fn connected(client: &Client, task: &mut ConnectionTask) -> Result<(), Str
     }
 }
 
-/// How the act script is called.
+/// How the scripts are called.
 #[derive(Clone, Debug)]
-pub(super) enum Script {
-    Loaded(Str),
+pub(super) enum Scripts {
+    Loaded {
+        act: Str,
+        release: Str,
+    },
     /// The master does not let us load scripts.
     Text,
 }
 
 impl Connection {
-    /// Loads the act script, or finds that it has to be sent each time.
-    pub(super) async fn load_script(&self) -> Result<Script, String> {
-        match self.client.script_load::<String, _>(script::ACT).await {
-            Ok(sha) => Ok(Script::Loaded(sha.into())),
-            Err(error) if error.details().starts_with("NOPERM") => Ok(Script::Text),
+    /// Loads the scripts, or finds that they have to be sent each time.
+    pub(super) async fn load_scripts(&self) -> Result<Scripts, String> {
+        let load = async |text: &'static str| self.client.script_load::<String, _>(text).await;
+        let loaded = match load(script::ACT).await {
+            Ok(act) => load(script::RELEASE).await.map(|release| (act, release)),
+            Err(error) => Err(error),
+        };
+        match loaded {
+            Ok((act, release)) => Ok(Scripts::Loaded { act: act.into(), release: release.into() }),
+            Err(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
             Err(error) => Err(explain(&error)),
         }
     }

@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use ::fred::clients::Client;
 use ::fred::error::Error;
-use ::fred::interfaces::{KeysInterface, LuaInterface};
-use ::fred::types::{Expiration, Key, SetOptions, Value};
-use bytes::Bytes;
+use ::fred::types::Value;
 use tokio::time::Instant;
-use tokio_util::sync::ReusableBoxFuture;
 
+use super::call::Call;
 use super::classify;
-use super::connect::{ConnectionTask, Script};
+use super::connect::{ConnectionTask, Scripts};
 use super::outbox::{Gate, Outbox};
-use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::fanout::Link;
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
 
@@ -47,21 +45,13 @@ impl std::fmt::Display for End {
     }
 }
 
-/// One call under way. Kept with its buffers for the next one.
-struct Call {
-    reply: ReusableBoxFuture<'static, Result<Value, Error>>,
-    asks: Vec<Ask>,
-    plain: bool,
-    sent: Instant,
-}
-
 /// The connection while it lasts.
 pub(super) struct Wire {
     client: Client,
     /// Goes before `calls` when dropped: nothing they hold may be sent any more.
     task: ConnectionTask,
     link: Link,
-    script: Script,
+    scripts: Scripts,
     outbox: Arc<Outbox>,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
@@ -87,7 +77,7 @@ impl Wire {
         client: Client,
         task: ConnectionTask,
         link: Link,
-        script: Script,
+        scripts: Scripts,
         outbox: Arc<Outbox>,
         round_trip: Duration,
     ) -> Self {
@@ -95,7 +85,7 @@ impl Wire {
             client,
             task,
             link,
-            script,
+            scripts,
             outbox,
             calls: VecDeque::new(),
             spare: Vec::new(),
@@ -118,14 +108,8 @@ impl Wire {
             if let Poll::Ready(end) = self.poll_answers(cx) {
                 return Poll::Ready(end);
             }
-            if let Poll::Ready(why) = self.task.poll_ended(cx) {
-                return Poll::Ready(End::Closed(why));
-            }
-            if !self.may_send() {
-                return Poll::Pending;
-            }
-            if self.again.is_empty() && self.outbox.poll_filled(cx).is_pending() {
-                return Poll::Pending;
+            if !self.may_send() || (self.again.is_empty() && self.outbox.poll_filled(cx).is_pending()) {
+                return self.task.poll_ended(cx).map(End::Closed);
             }
             self.send_next();
         }
@@ -142,7 +126,7 @@ impl Wire {
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let mut nth = 0;
         while let Some(call) = self.calls.get_mut(nth) {
-            let Poll::Ready(reply) = call.reply.poll(cx) else {
+            let Poll::Ready(reply) = call.poll(cx) else {
                 nth += 1;
                 continue;
             };
@@ -156,12 +140,7 @@ impl Wire {
     }
 
     fn send_next(&mut self) {
-        let mut call = self.spare.pop().unwrap_or_else(|| Call {
-            reply: ReusableBoxFuture::new(std::future::pending()),
-            asks: Vec::new(),
-            plain: false,
-            sent: Instant::now(),
-        });
+        let mut call = self.spare.pop().unwrap_or_else(Call::new);
         let by_text = !self.again.is_empty();
         if by_text {
             let most = if self.singly { 1 } else { script::MOST_KEYS.min(self.again.len()) };
@@ -178,38 +157,20 @@ impl Wire {
             self.spare.push(call);
             return;
         }
-        let plain = matches!(call.asks.as_slice(), [ask] if ask.dispatch().act == Act::Claim);
-        let script = if by_text { Script::Text } else { self.script.clone() };
-        let request = if plain { Request::claim(&call.asks[0]) } else { Request::batch(&call.asks, script) };
-        call.plain = plain;
-        call.sent = Instant::now();
-        call.reply.set(request.send(self.client.clone()));
+        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts });
         self.calls.push_back(call);
     }
 
     fn finish(&mut self, mut call: Call, reply: Result<Value, Error>) -> Option<End> {
         let forbidden = call.asks.len() > 1 && classify::is_forbidden_key(&reply);
-        if forbidden || (classify::is_noscript(&reply) && !call.plain) {
+        if forbidden || call.needs_script(&reply) {
             self.singly = forbidden || (self.singly && !self.again.is_empty());
             self.again.append(&mut call.asks);
             self.spare.push(call);
             return None;
         }
         let end = self.note(&call, &reply);
-        if call.plain {
-            let vote = classify::plain_claim(reply);
-            call.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), self.link));
-        } else {
-            match classify::batch(reply, call.asks.len()) {
-                Ok(said) => {
-                    for (ask, said) in call.asks.drain(..).zip(&said) {
-                        let vote = classify::one(ask.dispatch().act, said);
-                        ask.answer(vote, self.link);
-                    }
-                }
-                Err(vote) => call.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), self.link)),
-            }
-        }
+        call.answer(reply, self.link);
         self.spare.push(call);
         end
     }
@@ -258,42 +219,5 @@ impl Drop for Wire {
         self.task.abort();
         self.outbox.set_gate(Gate::Shut(Fault::NotConnected("the connection ended".into())));
         self.give_up();
-    }
-}
-
-/// One call with its arguments, as fred wants them.
-enum Request {
-    Claim { key: Bytes, holder: Bytes, ttl: i64 },
-    Batch { script: Script, keys: Vec<Key>, args: Vec<Value> },
-}
-
-impl Request {
-    fn claim(ask: &Ask) -> Self {
-        let ttl = ask.dispatch().ttl.as_millis().into();
-        Self::Claim { key: ask.resource(), holder: ask.holder(), ttl }
-    }
-
-    fn batch(asks: &[Ask], script: Script) -> Self {
-        let mut keys = Vec::with_capacity(asks.len());
-        let mut args = Vec::with_capacity(3 * asks.len());
-        for ask in asks {
-            let Dispatch { act, ttl, .. } = ask.dispatch();
-            keys.push(Key::from(ask.resource()));
-            args.push(Value::from_static_str(script::letter(*act)));
-            args.push(Value::Bytes(ask.holder()));
-            args.push(Value::Integer(ttl.as_millis().into()));
-        }
-        Self::Batch { script, keys, args }
-    }
-
-    async fn send(self, client: Client) -> Result<Value, Error> {
-        match self {
-            Self::Claim { key, holder, ttl } => {
-                let expiry = Some(Expiration::PX(ttl));
-                client.set(key, Value::Bytes(holder), expiry, Some(SetOptions::NX), false).await
-            }
-            Self::Batch { script: Script::Loaded(sha), keys, args } => client.evalsha(sha, keys, args).await,
-            Self::Batch { script: Script::Text, keys, args } => client.eval(script::ACT, keys, args).await,
-        }
     }
 }

@@ -6,6 +6,7 @@
 //! checks the master, lets it vote, and starts again when the connection ends.
 
 mod admission;
+mod call;
 mod classify;
 mod connect;
 pub(crate) mod endpoint;

@@ -126,12 +126,12 @@ impl Master {
         joined: Joined,
         down: Duration,
     ) -> End {
-        let script = match connection.load_script().await {
+        let scripts = match connection.load_scripts().await {
             Ok(script) => script,
             Err(why) => return End::Closed(why),
         };
         let Connection { client, task, info, round_trip } = connection;
-        let mut wire = Wire::new(client.clone(), task, link, script, self.outbox.clone(), round_trip);
+        let mut wire = Wire::new(client.clone(), task, link, scripts, self.outbox.clone(), round_trip);
         let mut quarantine = self.open(joined);
         if let Some(watcher) = self.common.watcher.get().and_then(Weak::upgrade) {
             watcher.on_link(self.id, seen == Seen::Changed);

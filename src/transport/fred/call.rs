@@ -1,0 +1,135 @@
+//! One call to a master: some asks, as fred wants them, and what comes back.
+
+use std::task::{Context, Poll};
+
+use ::fred::bytes_utils::Str;
+use ::fred::clients::Client;
+use ::fred::error::Error;
+use ::fred::interfaces::{KeysInterface, LuaInterface};
+use ::fred::types::{Expiration, Key, SetOptions, Value};
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_util::sync::ReusableBoxFuture;
+
+use super::classify;
+use super::connect::Scripts;
+use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::transport::{Ask, script};
+
+/// Kept with its buffers for the next call.
+pub(super) struct Call {
+    reply: ReusableBoxFuture<'static, Result<Value, Error>>,
+    pub(super) asks: Vec<Ask>,
+    kind: Kind,
+    pub(super) sent: Instant,
+}
+
+/// How the master is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A claim alone is a plain `SET`.
+    Claim,
+    /// A release alone needs less than the script for many.
+    Release,
+    Batch,
+}
+
+impl Call {
+    pub(super) fn new() -> Self {
+        let reply = ReusableBoxFuture::new(std::future::pending());
+        Self { reply, asks: Vec::new(), kind: Kind::Batch, sent: Instant::now() }
+    }
+
+    /// Makes the call ready for its first poll, which sends it.
+    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts) {
+        let (kind, request) = match self.asks.as_slice() {
+            [ask] if ask.dispatch().act == Act::Claim => (Kind::Claim, Request::claim(ask)),
+            [ask] if ask.dispatch().act == Act::Release => (Kind::Release, Request::release(ask, scripts)),
+            asks => (Kind::Batch, Request::batch(asks, scripts)),
+        };
+        self.kind = kind;
+        self.sent = Instant::now();
+        self.reply.set(request.send(client.clone()));
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Value, Error>> {
+        self.reply.poll(cx)
+    }
+
+    /// Whether the master does not know the script any more.
+    pub(super) fn needs_script(&self, reply: &Result<Value, Error>) -> bool {
+        self.kind != Kind::Claim && classify::is_noscript(reply)
+    }
+
+    /// Hands each ask its answer.
+    pub(super) fn answer(&mut self, reply: Result<Value, Error>, link: Link) {
+        let vote = match (self.kind, reply) {
+            (Kind::Claim, reply) => classify::plain_claim(reply),
+            (Kind::Release, reply) => classify::lone_release(reply),
+            (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
+                Ok(said) => {
+                    for (ask, said) in self.asks.drain(..).zip(&said) {
+                        let vote = classify::one(ask.dispatch().act, said);
+                        ask.answer(vote, link);
+                    }
+                    return;
+                }
+                Err(vote) => vote,
+            },
+        };
+        self.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), link));
+    }
+}
+
+enum Request {
+    Claim { key: Bytes, holder: Bytes, ttl: i64 },
+    Script { script: Script, keys: Vec<Key>, args: Vec<Value> },
+}
+
+enum Script {
+    Loaded(Str),
+    Text(&'static str),
+}
+
+impl Request {
+    fn claim(ask: &Ask) -> Self {
+        let ttl = ask.dispatch().ttl.as_millis().into();
+        Self::Claim { key: ask.resource(), holder: ask.holder(), ttl }
+    }
+
+    fn release(ask: &Ask, scripts: &Scripts) -> Self {
+        let script = match scripts {
+            Scripts::Loaded { release, .. } => Script::Loaded(release.clone()),
+            Scripts::Text => Script::Text(script::RELEASE),
+        };
+        Self::Script { script, keys: vec![ask.resource().into()], args: vec![Value::Bytes(ask.holder())] }
+    }
+
+    fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
+        let mut keys = Vec::with_capacity(asks.len());
+        let mut args = Vec::with_capacity(3 * asks.len());
+        for ask in asks {
+            let Dispatch { act, ttl, .. } = ask.dispatch();
+            keys.push(Key::from(ask.resource()));
+            args.push(Value::from_static_str(script::letter(*act)));
+            args.push(Value::Bytes(ask.holder()));
+            args.push(Value::Integer(ttl.as_millis().into()));
+        }
+        let script = match scripts {
+            Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
+            Scripts::Text => Script::Text(script::ACT),
+        };
+        Self::Script { script, keys, args }
+    }
+
+    async fn send(self, client: Client) -> Result<Value, Error> {
+        match self {
+            Self::Claim { key, holder, ttl } => {
+                let expiry = Some(Expiration::PX(ttl));
+                client.set(key, Value::Bytes(holder), expiry, Some(SetOptions::NX), false).await
+            }
+            Self::Script { script: Script::Loaded(sha), keys, args } => client.evalsha(sha, keys, args).await,
+            Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
+        }
+    }
+}
