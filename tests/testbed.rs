@@ -445,7 +445,7 @@ fn a_standing_bed_is_seen_broken_and_taken_down_by_later_commands() {
 
         assert!(place.bed.fault(1, Fault::Freeze).unwrap().is_installed());
         assert!(place.bed.fault(2, Fault::Kill).unwrap().is_installed());
-        assert!(place.bed.fault(3, Fault::Restart(Data::Empty)).unwrap().is_installed());
+        assert_eq!(place.bed.fault(3, Fault::Restart(Data::Empty)).unwrap(), Outcome::Installed);
         let after = place.bed.status().unwrap();
         let conditions: Vec<_> = after.iter().map(|master| master.condition).collect();
         assert_eq!(conditions, [Condition::Frozen, Condition::Down, Condition::Up]);
