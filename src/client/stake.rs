@@ -14,6 +14,7 @@ use super::shared::Shared;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::Dispatch;
 use crate::protocol::news::News;
+use crate::protocol::quorum::MasterSet;
 use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
 use crate::protocol::votes::Reply;
@@ -117,7 +118,7 @@ impl Stake {
     }
 
     fn follow(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Moment) {
-        self.send(&mut state.attempt, now);
+        let sent = self.send(&mut state.attempt, now);
         self.publish(&mut state);
         let news = state.attempt.take_news();
         if state.kept {
@@ -129,23 +130,34 @@ impl Stake {
                 state.due = next;
             }
         }
-        if news != News::default() {
+        let is_news = news != News::default();
+        if is_news {
             super::events::report(&self.resource, &self.holder, &state.attempt, news, now);
-            drop(state);
+        }
+        drop(state);
+        if !sent.is_empty() {
+            self.shared.transport.flush(sent);
+        }
+        if is_news {
             self.changed.notify_waiters();
         }
     }
 
     /// Commands go out under the lock, so that those of one attempt reach a master in the order they were decided.
-    fn send(self: &Arc<Self>, attempt: &mut Attempt, now: Moment) {
+    fn send(self: &Arc<Self>, attempt: &mut Attempt, now: Moment) -> MasterSet {
+        let mut sent = MasterSet::EMPTY;
         while let Some(dispatch) = attempt.next_dispatch() {
             self.shared.on_sent();
-            if let Err(refused) = self.shared.transport.send(Ask::new(dispatch, self.clone())) {
-                let (dispatch, reply) = refused.into_reply();
-                self.shared.on_answered();
-                attempt.on_reply(&dispatch, reply, now);
+            match self.shared.transport.send(Ask::new(dispatch, self.clone())) {
+                Ok(()) => sent = sent.with(dispatch.to),
+                Err(refused) => {
+                    let (dispatch, reply) = refused.into_reply();
+                    self.shared.on_answered();
+                    attempt.on_reply(&dispatch, reply, now);
+                }
             }
         }
+        sent
     }
 
     fn publish(&self, state: &mut State) {

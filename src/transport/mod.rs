@@ -26,7 +26,7 @@ pub use ask::{Ask, Asker, Refused};
 use std::fmt;
 use std::sync::Weak;
 
-use crate::protocol::quorum::MasterId;
+use crate::protocol::quorum::{MasterId, MasterSet};
 use crate::protocol::votes::Fault;
 
 /// The masters of one client.
@@ -47,6 +47,12 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// Why `master` cannot be asked to vote at the moment; `None` if it can, or if nobody knows.
     fn abstains(&self, _master: MasterId) -> Option<Fault> {
         None
+    }
+
+    /// Sends what was handed over to `masters`, as soon as can be: called after the last of some commands, by one who
+    /// holds no lock that an answer needs.
+    fn flush(&self, masters: MasterSet) {
+        let _ = masters;
     }
 
     /// Names the one who is told of new connections. Called once.

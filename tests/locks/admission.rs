@@ -1,5 +1,6 @@
 //! Which masters may vote, and from when on (rule 14).
 
+use std::net::TcpListener;
 use std::time::Instant;
 
 use quorlock::testbed::{Data, LocalMaster, ServerBinary};
@@ -85,6 +86,36 @@ fn a_master_that_restarted_abstains_for_the_longest_ttl_and_its_drift() {
             voters(&client, 5).await;
             assert!(began.elapsed() >= ms(2_022), "{with:?}: {:?}", began.elapsed());
         }
+    });
+}
+
+// B106, rule 14: the vote that a restarted master forgot is not given a second time while it counts
+#[test]
+fn a_restarted_voter_does_not_give_the_lock_away_again() {
+    run(async {
+        let fleet = Fleet::with(forgiving()).await;
+        let paths = Paths::to(&fleet).await;
+        let (holder, rival) = (client(fleet.builder().masters(paths.urls())).await, fleet.client().await);
+        paths[3].be_silent(true);
+        paths[4].be_silent(true);
+        let guard = holder.lock("r").ttl(ms(2_000)).no_renewal().acquire().await.unwrap();
+        eventually("three keys", SOON, || fleet.backing(&guard) == 3).await;
+        // The holder hears nothing of it.
+        paths[2].be_silent(true);
+        fleet[2].restart(Data::Empty).unwrap();
+        assert!(guard.is_valid(), "too slow to show anything");
+        let request = rival.lock("r").ttl(ms(1_000));
+        let mut tries = 0;
+        let next = loop {
+            tries += 1;
+            match request.try_acquire().await {
+                Ok(next) => break next,
+                Err(_) => pause(ms(10)).await,
+            }
+        };
+        assert!(!guard.is_valid(), "two holders at once, after {tries} tries");
+        assert!(tries > 3);
+        drop(next);
     });
 }
 
@@ -242,14 +273,23 @@ fn replicas_and_members_of_clusters_do_not_vote() {
     run(async {
         let fleet = Fleet::start().await;
         fleet.tell([0], &["REPLICAOF", "127.0.0.1", &fleet[1].port().to_string()]);
-        let cluster =
-            LocalMaster::start(&ServerBinary::find().unwrap(), &["--cluster-enabled", "yes"]).unwrap();
+        // By default its second port lies 10,000 above, where there may be none.
+        let second = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let arguments = ["--cluster-enabled", "yes", "--cluster-port", &second];
+        let cluster = LocalMaster::start(&ServerBinary::find().unwrap(), &arguments).unwrap();
         let mut urls = fleet.urls();
         urls[2] = cluster.url();
         urls[3] = "redis://127.0.0.1:1".to_owned();
         let client = fleet.builder().masters(urls).connect().await.unwrap();
-        let refusal = no_quorum(client.on("r").try_acquire().await.unwrap_err());
-        let text = refusal.to_string();
+        let mut text = String::new();
+        // Until the client has seen them all.
+        for _ in 0..100 {
+            text = no_quorum(client.on("r").try_acquire().await.unwrap_err()).to_string();
+            if text.contains("not master: a replica forgets") && text.contains("part of a cluster") {
+                break;
+            }
+            pause(ms(50)).await;
+        }
         assert!(text.contains("not master: a replica forgets"), "{text}");
         assert!(text.contains("part of a cluster"), "{text}");
         eventually("the replica follows", SOON, || fleet[0].info().unwrap()["role"] == "slave").await;

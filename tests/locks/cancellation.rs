@@ -328,7 +328,8 @@ fn a_killed_holders_lock_ends_with_its_ttl() {
 #[test]
 fn closing_gives_back_what_is_held_and_ends_all_waits() {
     run(async {
-        let fleet = Fleet::start().await;
+        // Waiters sleep long, unless they are told.
+        let fleet = Fleet::with(policy().with_backoff(ms(8_000), ms(8_000))).await;
         let client = fleet.client().await;
         let mut guards = Vec::new();
         for n in 0..10 {

@@ -266,18 +266,24 @@ fn a_master_that_became_a_replica_is_a_missing_vote() {
         assert!(made < 15, "{made} connections");
         assert!(held.release().await.is_freed());
         fleet.tell([2], &["REPLICAOF", "127.0.0.1", "1"]);
-        let limit = Instant::now() + SOON;
-        loop {
-            let lines = refusal(&client).await;
-            let says = |line: &String| line.contains("READONLY") || line.contains("\"slave\"");
-            if lines.len() == 5 && lines[..3].iter().all(says) {
-                break;
-            }
-            assert!(Instant::now() < limit, "{lines:#?}");
-            pause(ms(50)).await;
-        }
+        // Its refusals close the connection; the next one finds what it is.
+        refused_with(&client, 0..3, "role is \"slave\"").await;
         fleet.tell(0..3, &["REPLICAOF", "NO", "ONE"]);
         voters(&client, 5).await;
+    });
+}
+
+// Rule 14: also where nothing but a script tells
+#[test]
+fn a_replica_is_noticed_by_renewals_alone() {
+    run(async {
+        let fleet = Fleet::start().await;
+        let guard = fleet.client().await.on("r").ttl(ms(600)).acquire().await.unwrap();
+        eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
+        fleet.tell([0], &["REPLICAOF", "127.0.0.1", "1"]);
+        let before = fleet.stat(0, "total_connections_received");
+        eventually("another connection", SOON, || fleet.stat(0, "total_connections_received") > before).await;
+        assert!(guard.is_valid());
     });
 }
 

@@ -91,6 +91,16 @@ pub(crate) fn keep_busy(fleet: &Fleet, masters: usize) -> impl Drop + use<'_> {
             for index in 0..self.1 {
                 let _ = self.0[index].command(&["SCRIPT", "KILL"]);
             }
+            // The script ends a moment after the kill is answered.
+            let limit = Instant::now() + SOON;
+            let is_busy = |index: usize| {
+                self.0[index]
+                    .command(&["PING"])
+                    .is_ok_and(|said| said.text().is_some_and(|text| text.starts_with("BUSY")))
+            };
+            while (0..self.1).any(is_busy) && Instant::now() < limit {
+                std::thread::sleep(ms(1));
+            }
         }
     }
     for index in 0..masters {

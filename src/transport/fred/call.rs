@@ -14,6 +14,7 @@ use tokio_util::sync::ReusableBoxFuture;
 use super::classify;
 use super::connect::Scripts;
 use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
 
 /// Kept with its buffers for the next call.
@@ -61,23 +62,36 @@ impl Call {
         self.kind != Kind::Claim && classify::is_noscript(reply)
     }
 
-    /// Hands each ask its answer.
-    pub(super) fn answer(&mut self, reply: Result<Value, Error>, link: Link) {
+    /// Hands each ask its answer. Inside a script a replica refuses key by key: its words are given back.
+    pub(super) fn answer(&mut self, reply: Result<Value, Error>, link: Link) -> Option<String> {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
             (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
+                    let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
                         let vote = classify::one(ask.dispatch().act, said);
+                        if let Some(words) = says_no_master(&vote) {
+                            no_master = Some(words.to_owned());
+                        }
                         ask.answer(vote, link);
                     }
-                    return;
+                    return no_master;
                 }
                 Err(vote) => vote,
             },
         };
+        let no_master = says_no_master(&vote).map(ToOwned::to_owned);
         self.asks.drain(..).for_each(|ask| ask.answer(vote.clone(), link));
+        no_master
+    }
+}
+
+fn says_no_master(vote: &Vote) -> Option<&str> {
+    match vote {
+        Vote::Failed(Fault::Refused(words)) if script::closes_link(words) => Some(words),
+        _ => None,
     }
 }
 

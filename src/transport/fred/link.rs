@@ -1,9 +1,7 @@
 //! One connection: the task that owns the fred client sends what the outbox holds, in order, and hands answers back.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ::fred::clients::Client;
@@ -14,7 +12,7 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::classify;
 use super::connect::{ConnectionTask, Scripts};
-use super::outbox::{Gate, Outbox};
+use super::outbox::Outbox;
 use crate::protocol::fanout::Link;
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
@@ -52,7 +50,6 @@ pub(super) struct Wire {
     task: ConnectionTask,
     link: Link,
     scripts: Scripts,
-    outbox: Arc<Outbox>,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
     unwanted: Vec<Ask>,
@@ -61,6 +58,12 @@ pub(super) struct Wire {
     again: Vec<Ask>,
     /// Whether they go one by one, since one of them spoils a call that others share.
     singly: bool,
+    /// Whether the last call carried more than one ask.
+    crowded: bool,
+    /// The task that polls.
+    waker: Option<Waker>,
+    /// Why the connection has to end, for that task.
+    end: Option<End>,
     round_trip: Duration,
     strikes: u32,
     last_strike: Instant,
@@ -78,7 +81,6 @@ impl Wire {
         task: ConnectionTask,
         link: Link,
         scripts: Scripts,
-        outbox: Arc<Outbox>,
         round_trip: Duration,
     ) -> Self {
         Self {
@@ -86,32 +88,60 @@ impl Wire {
             task,
             link,
             scripts,
-            outbox,
             calls: VecDeque::new(),
             spare: Vec::new(),
             unwanted: Vec::new(),
             again: Vec::new(),
             singly: false,
+            crowded: false,
+            waker: None,
+            end: None,
             round_trip,
             strikes: 0,
             last_strike: Instant::now(),
         }
     }
 
-    /// Sends and answers until the connection ends.
-    pub(super) async fn drive(&mut self) -> End {
-        poll_fn(|cx| self.poll_drive(cx)).await
-    }
-
-    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    /// Sends and answers; ready when the connection has to end. For the one task that owns it.
+    pub(super) fn poll_drive(&mut self, outbox: &Outbox, cx: &mut Context<'_>) -> Poll<End> {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        if let Some(end) = self.end.take() {
+            return Poll::Ready(end);
+        }
         loop {
-            if let Poll::Ready(end) = self.poll_answers(cx) {
+            if let Poll::Ready(end) = self.poll_answers(0, cx) {
                 return Poll::Ready(end);
             }
-            if !self.may_send() || (self.again.is_empty() && self.outbox.poll_filled(cx).is_pending()) {
+            if !self.may_send() || (self.again.is_empty() && outbox.poll_filled(cx).is_pending()) {
                 return self.task.poll_ended(cx).map(End::Closed);
             }
-            self.send_next();
+            self.send_next(outbox);
+        }
+    }
+
+    /// Whether what is put in should go out at once. Under load it waits for the task's turn instead, since more is
+    /// about to come that can travel with it.
+    pub(super) fn is_calm(&self) -> bool {
+        !self.crowded && self.waker.is_some()
+    }
+
+    /// Sends what waits, if anything may be sent; for anybody, in the name of the task.
+    pub(super) fn send_at_once(&mut self, outbox: &Outbox) {
+        let Some(waker) = self.waker.clone() else { return };
+        let mut cx = Context::from_waker(&waker);
+        while self.end.is_none() && self.again.is_empty() && self.may_send() && outbox.is_filled() {
+            let nth = self.calls.len();
+            self.send_next(outbox);
+            if let Poll::Ready(end) = self.poll_answers(nth, &mut cx) {
+                self.end = Some(end);
+            }
+        }
+        // On another thread the answer may be there already, and leave something for the task to do.
+        if self.end.is_some() || !self.again.is_empty() {
+            waker.wake();
         }
     }
 
@@ -123,8 +153,8 @@ impl Wire {
         self.calls.len() < usize::try_from(far).unwrap_or(MOST_IN_FLIGHT).clamp(1, MOST_IN_FLIGHT)
     }
 
-    fn poll_answers(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        let mut nth = 0;
+    /// Polls the calls from the `nth` on.
+    fn poll_answers(&mut self, mut nth: usize, cx: &mut Context<'_>) -> Poll<End> {
         while let Some(call) = self.calls.get_mut(nth) {
             let Poll::Ready(reply) = call.poll(cx) else {
                 nth += 1;
@@ -139,7 +169,7 @@ impl Wire {
         Poll::Pending
     }
 
-    fn send_next(&mut self) {
+    fn send_next(&mut self, outbox: &Outbox) {
         let mut call = self.spare.pop().unwrap_or_else(Call::new);
         let by_text = !self.again.is_empty();
         if by_text {
@@ -148,7 +178,7 @@ impl Wire {
                 if ask.is_wanted() { call.asks.push(ask) } else { self.unwanted.push(ask) }
             }
         } else {
-            self.outbox.take(script::MOST_KEYS, &mut call.asks, &mut self.unwanted);
+            outbox.take(script::MOST_KEYS, &mut call.asks, &mut self.unwanted);
         }
         for ask in self.unwanted.drain(..) {
             ask.withdraw(Fault::Withdrawn);
@@ -157,6 +187,7 @@ impl Wire {
             self.spare.push(call);
             return;
         }
+        self.crowded = call.asks.len() > 1;
         call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts });
         self.calls.push_back(call);
     }
@@ -170,9 +201,9 @@ impl Wire {
             return None;
         }
         let end = self.note(&call, &reply);
-        call.answer(reply, self.link);
+        let no_master = call.answer(reply, self.link);
         self.spare.push(call);
-        end
+        end.or(no_master.map(End::NoMaster))
     }
 
     /// What the reply tells of the connection.
@@ -212,12 +243,10 @@ impl Wire {
     }
 }
 
-/// The client is aborted, so that nothing it still holds is ever sent. The outbox is shut before anything is
-/// answered: an answer may ask for deletes, and nobody would take them out.
+/// The client is aborted, so that nothing it still holds is ever sent.
 impl Drop for Wire {
     fn drop(&mut self) {
         self.task.abort();
-        self.outbox.set_gate(Gate::Shut(Fault::NotConnected("the connection ended".into())));
         self.give_up();
     }
 }

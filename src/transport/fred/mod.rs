@@ -13,6 +13,7 @@ pub(crate) mod endpoint;
 mod info;
 mod link;
 mod outbox;
+mod post;
 mod probe;
 mod register;
 mod supervisor;

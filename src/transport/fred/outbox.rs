@@ -73,6 +73,7 @@ impl Outbox {
         self.queue().gate.fault()
     }
 
+    /// Puts an ask in. Nothing is sent before somebody flushes.
     pub(super) fn put(&self, ask: Ask) -> Result<(), Refused> {
         let mut queue = self.queue();
         if !queue.gate.takes(&ask) {
@@ -88,8 +89,6 @@ impl Outbox {
         } else {
             queue.plain.push_back(ask);
         }
-        drop(queue);
-        self.drain.wake();
         Ok(())
     }
 
@@ -109,17 +108,23 @@ impl Outbox {
         }
     }
 
-    /// Ready when something was put in since the last call; registers the one task that drains.
+    /// Wakes the task that drains.
+    pub(super) fn wake(&self) {
+        self.drain.wake();
+    }
+
+    pub(super) fn is_filled(&self) -> bool {
+        let queue = self.queue();
+        !queue.urgent.is_empty() || !queue.plain.is_empty()
+    }
+
+    /// Ready when something waits; registers the one task that drains.
     pub(super) fn poll_filled(&self, cx: &Context<'_>) -> Poll<()> {
-        let filled = || {
-            let queue = self.queue();
-            !queue.urgent.is_empty() || !queue.plain.is_empty()
-        };
-        if filled() {
+        if self.is_filled() {
             return Poll::Ready(());
         }
         self.drain.register(cx.waker());
-        if filled() { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_filled() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Takes another gate; what the new one does not let through is taken back.

@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::admission::{self, Admission, Joined};
 use super::connect::{Connection, Dialer};
 use super::link::{End, Wire};
-use super::outbox::{Gate, Outbox};
+use super::outbox::Gate;
+use super::post::Post;
 use super::register::{Register, Seen};
 use crate::protocol::fanout::Link;
 use crate::protocol::policy::Policy;
@@ -58,7 +59,7 @@ pub(super) struct Master {
     pub(super) id: MasterId,
     pub(super) name: String,
     pub(super) dialer: Dialer,
-    pub(super) outbox: Arc<Outbox>,
+    pub(super) post: Post,
     pub(super) status: Mutex<Status>,
     pub(super) common: Arc<Common>,
 }
@@ -131,14 +132,14 @@ impl Master {
             Err(why) => return End::Closed(why),
         };
         let Connection { client, task, info, round_trip } = connection;
-        let mut wire = Wire::new(client.clone(), task, link, scripts, self.outbox.clone(), round_trip);
+        let wire = Wire::new(client.clone(), task, link, scripts, round_trip);
         let mut quarantine = self.open(joined);
         if let Some(watcher) = self.common.watcher.get().and_then(Weak::upgrade) {
             watcher.on_link(self.id, seen == Seen::Changed);
         }
         let down_ms = u64::try_from(down.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(master = %self.name, link = link.0, down_ms, quarantined = quarantine.is_some(), "connected");
-        let mut drive = pin!(wire.drive());
+        let mut drive = pin!(self.post.work(wire));
         loop {
             let over = async {
                 match quarantine {
@@ -190,7 +191,7 @@ impl Master {
     }
 
     fn stand(&self, status: Status, gate: Gate) {
-        self.outbox.set_gate(gate);
+        self.post.outbox.set_gate(gate);
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
         self.common.changed.notify_waiters();
     }

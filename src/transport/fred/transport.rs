@@ -3,16 +3,18 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use tokio::runtime::Handle as RuntimeHandle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::Dialer;
-use super::outbox::{Gate, Outbox};
+use super::outbox::Gate;
+use super::post::Post;
 use super::register::Register;
 use super::supervisor::{Common, Master, Purpose, Status};
 use crate::protocol::policy::Policy;
-use crate::protocol::quorum::{MasterId, Quorum};
+use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::votes::Fault;
 use crate::transport::{Ask, LinkWatcher, Refused, Transport};
 
@@ -26,6 +28,7 @@ pub(crate) struct FredTransport {
     masters: Vec<Arc<Master>>,
     common: Arc<Common>,
     tasks: Vec<JoinHandle<()>>,
+    runtime: RuntimeHandle,
 }
 
 /// How the first connections went.
@@ -56,7 +59,7 @@ impl FredTransport {
                     id: MasterId::new(index)?,
                     name: dialer.name(),
                     dialer,
-                    outbox: Arc::new(Outbox::new()),
+                    post: Post::new(),
                     status: Mutex::new(Status::Dialling),
                     common: common.clone(),
                 }))
@@ -66,7 +69,7 @@ impl FredTransport {
         #[allow(clippy::disallowed_methods)]
         let tasks = masters.iter().map(|master| tokio::spawn(master.clone().supervise())).collect();
         let names = masters.iter().map(|master| master.name.clone()).collect();
-        Self { names, masters, common, tasks }
+        Self { names, masters, common, tasks, runtime: RuntimeHandle::current() }
     }
 
     /// Waits until every master is connected or known to be down, at most until `limit`; not for the last ones for
@@ -105,13 +108,21 @@ impl Transport for FredTransport {
 
     fn send(&self, ask: Ask) -> Result<(), Refused> {
         match self.masters.get(ask.to().index()) {
-            Some(master) => master.outbox.put(ask),
+            Some(master) => master.post.outbox.put(ask),
             None => Err(Refused::new(ask, Fault::Closed)),
         }
     }
 
+    fn flush(&self, masters: MasterSet) {
+        // fred's timers want a runtime around them, and it must be ours. Outside any, the tasks do it.
+        let inside = RuntimeHandle::try_current().is_ok().then(|| self.runtime.enter());
+        for master in masters.filter_map(|master| self.masters.get(master.index())) {
+            if inside.is_some() { master.post.flush() } else { master.post.outbox.wake() }
+        }
+    }
+
     fn abstains(&self, master: MasterId) -> Option<Fault> {
-        self.masters.get(master.index())?.outbox.fault()
+        self.masters.get(master.index())?.post.outbox.fault()
     }
 
     fn attach(&self, watcher: Weak<dyn LinkWatcher>) {
@@ -121,7 +132,7 @@ impl Transport for FredTransport {
     fn close(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         for master in &self.masters {
-            master.outbox.set_gate(Gate::Shut(Fault::Closed));
+            master.post.outbox.set_gate(Gate::Shut(Fault::Closed));
         }
     }
 }
