@@ -1,6 +1,8 @@
 #!/bin/sh
 # The front door: everything from a fresh machine with a Rust toolchain to five running masters.
 #   sh docker/run.sh demo|test|bench|shell [--local|--docker] [arguments]
+# Containers, networks and volumes have a name that begins with quorlock-run- and this process's number (QUORLOCK_PROJECT gives
+# another name); no other is touched, and all of them are gone afterwards. Images stay: `sh docker/images.sh clean`.
 set -eu
 
 here=$PWD
@@ -20,11 +22,12 @@ usage() {
     cat >&2 <<'USAGE'
 usage: sh docker/run.sh COMMAND [--local|--docker] [ARGUMENTS]
   demo    five masters, contenders, faults: what a lock does when masters die (about a minute)
-  test    all tests, against servers of their own
+  test    all tests, against servers of their own; where a Docker engine answers also those on containers
   bench   the benchmarks, against servers of their own
   shell   a shell with five masters up, named in QUORLOCK_MASTERS
-  --local   masters as processes on this machine (what happens now if neither is given)
-  --docker  masters as containers
+  --local   masters as processes on this machine
+  --docker  masters as containers; an error without a Docker engine and Compose
+  neither   containers where an engine answers, else processes; for bench always processes
 The server program: $QUORLOCK_SERVER, else valkey-server or redis-server in PATH, else one is installed or downloaded.
 USAGE
     exit 2
@@ -106,9 +109,15 @@ need_server() {
     say "server: $server"
 }
 
+# shellcheck source=docker/containers.sh
+. docker/containers.sh
+
 # --- what is asked for
 
-quorlock() { cargo run -q --release --features cli --bin quorlock -- "$@"; }
+quorlock() {
+    # What runs in the containers is built already.
+    if [ -n "${BIN:-}" ]; then "$BIN/quorlock" "$@"; else cargo run -q --release --features cli --bin quorlock -- "$@"; fi
+}
 
 # "$@" as it runs, and its output in $log too; its status, which a pipe hides.
 logged() {
@@ -143,13 +152,21 @@ tally_libtest() {
 
 run_tests() {
     passed=0 failed=0 skipped=0 status=0
+    # Arguments may choose tests on containers alone.
+    if [ "$where" = docker ]; then none_is_fine='--no-tests pass'; else none_is_fine=; fi
     if [ -t 1 ]; then export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-always}"; fi
     if cargo nextest --version >/dev/null 2>&1; then
-        logged cargo nextest run --all-features --no-fail-fast "$@" || status=$?
+        # shellcheck disable=SC2086 # two words or none
+        logged cargo nextest run --all-features --no-fail-fast $none_is_fine "$@" || status=$?
         tally_nextest
     else
         logged cargo test --all-features --no-fail-fast --lib --bins --tests "$@" || status=$?
         tally_libtest
+    fi
+    if [ "$where" = docker ]; then run_container_tests "$@"
+    elif [ $# -eq 0 ]; then
+        say 'skipped, since they need containers:'
+        cargo test -q --all-features --test docker -- --list --ignored 2>/dev/null | sed -n 's/: test$//p' >&2 || true
     fi
     # Arguments choose among the tests; the examples in the documentation have no part in that.
     if [ $# -eq 0 ]; then
@@ -165,13 +182,53 @@ run_tests() {
     return "$status"
 }
 
+# The tests on containers are ignored unless asked for, which is what names them as skipped.
+run_container_tests() {
+    # Not before: the other tests have no use for them, and are measured by the same clocks.
+    containers_up proxy,failover,tls
+    before=$((passed + failed)) ignored=$skipped
+    if cargo nextest --version >/dev/null 2>&1; then
+        logged cargo nextest run --all-features --no-fail-fast --test docker --run-ignored only --test-threads 1 \
+            --no-tests pass "$@" || status=$?
+        tally_nextest
+    else
+        logged cargo test --all-features --no-fail-fast --test docker "$@" -- --ignored --test-threads 1 || status=$?
+        tally_libtest
+    fi
+    # They were counted as skipped before.
+    skipped=$((ignored - (passed + failed - before)))
+}
+
 run_shell() {
-    quorlock testbed up --local >"$work/up"
-    bed_is_up=yes
-    QUORLOCK_MASTERS=$(grep -o 'redis://[0-9.:]*' "$work/up" | awk '!seen[$0]++' | paste -sd, -)
-    export QUORLOCK_MASTERS
+    if [ "$where" = docker ]; then
+        quorlock init >&2
+    else
+        quorlock testbed up --local >"$work/up"
+        bed_is_up=yes
+        QUORLOCK_MASTERS=$(grep -o 'redis://[0-9.:]*' "$work/up" | awk '!seen[$0]++' | paste -sd, -)
+        export QUORLOCK_MASTERS
+    fi
     say "QUORLOCK_MASTERS=$QUORLOCK_MASTERS; leave the shell to end them"
-    PATH="$CARGO_TARGET_DIR/release:$PATH" "${SHELL:-sh}"
+    if [ "$where" = docker ]; then say 'faults: sh docker/faults.sh m1 freeze; sh docker/faults.sh status'; fi
+    PATH="${BIN:-$CARGO_TARGET_DIR/release}:$PATH" "${SHELL:-sh}"
+}
+
+# Runs the command and passes signals on to it; what it leaves is taken down afterwards.
+watched() {
+    "$@" <&0 &
+    running=$!
+    wait "$running" || status=$?
+    running=
+}
+
+# shellcheck disable=SC2317 # by the traps
+signalled() { # STATUS
+    trap '' HUP INT TERM
+    if [ -n "${running:-}" ]; then
+        kill "$running" 2>/dev/null || true
+        wait "$running" || true
+    fi
+    exit "$1"
 }
 
 # Becomes the command, so that signals reach it and nothing waits for it.
@@ -182,6 +239,7 @@ instead() {
 
 clean_up() {
     if [ -n "${bed_is_up:-}" ]; then quorlock testbed down >&2 || true; fi
+    if [ -n "${containers_are_up:-}" ]; then containers_down; fi
     rm -rf "$work" "$cached.$$"
 }
 
@@ -194,25 +252,43 @@ case ${1:-} in
 esac
 case $command in demo | test | bench | shell) ;; *) usage ;; esac
 command -v cargo >/dev/null || die 'no cargo in PATH: install a Rust toolchain (rustup) first'
+
+lacking=
+if ! engine_answers; then lacking='no Docker engine answers'
+elif ! has_compose; then lacking='there is no Compose (docker compose or docker-compose)'; fi
 case $where in
-    docker) die '--docker: not built yet in this version: leave it out, or say --local, to use processes on this machine' ;;
-    auto) say 'masters are processes on this machine (containers: not in this version yet)' ;;
+    docker) [ -z "$lacking" ] || die "--docker: $lacking" ;;
+    auto)
+        where=local
+        if [ -n "$lacking" ]; then say "$lacking: masters are processes on this machine"
+        elif [ "$command" = bench ]; then say 'masters are processes on this machine; --docker measures containers, their network included'
+        else where=docker; fi ;;
 esac
 
 work=$(mktemp -d)
 log=$work/log
 trap clean_up EXIT
 # From a terminal a signal reaches the command too, whose own masters end with it.
-trap 'exit 129' HUP
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'signalled 129' HUP
+trap 'signalled 130' INT
+trap 'signalled 143' TERM
 need_server
 
 status=0
-case $command in
-    demo) instead cargo run -q --release --features cli --bin quorlock -- demo "$@" ;;
-    bench) instead cargo bench --all-features --bench '*' -- "$@" ;;
-    test) run_tests "$@" || status=$? ;;
-    shell) run_shell || status=$? ;;
+case $where-$command in
+    local-demo) instead cargo run -q --release --features cli --bin quorlock -- demo "$@" ;;
+    local-bench) instead cargo bench --all-features --bench '*' -- "$@" ;;
+    *-test) run_tests "$@" || status=$? ;;
+    local-shell) run_shell || status=$? ;;
+    docker-demo)
+        containers_up proxy
+        watched "$BIN/quorlock" demo "$@" ;;
+    docker-bench)
+        containers_up proxy
+        quorlock init >&2
+        watched cargo bench --all-features --bench '*' -- "$@" ;;
+    docker-shell)
+        containers_up proxy,failover
+        run_shell || status=$? ;;
 esac
 exit "$status"

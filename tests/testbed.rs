@@ -248,6 +248,70 @@ fn each_fault_is_installed_and_undone() {
 }
 
 #[test]
+fn an_old_snapshot_brings_back_what_was_there_then_and_nothing_since() {
+    bounded(|| {
+        for master in [one(), durable()] {
+            let without = master.inject(Fault::Restart(Data::Old));
+            assert!(matches!(without, Outcome::Skipped { .. }), "{without}");
+            assert!(set(&master, "old").is_ok());
+            assert_eq!(master.inject(Fault::Snapshot), Outcome::Installed);
+            assert!(set(&master, "new").is_ok());
+            assert_eq!(master.inject(Fault::Restart(Data::Old)), Outcome::Installed);
+            assert_eq!(master.keys().unwrap(), [b"old"]);
+            assert!(set(&master, "newer").is_ok());
+            assert_eq!(master.inject(Fault::Restart(Data::Old)), Outcome::Installed);
+            assert_eq!(master.keys().unwrap(), [b"old"], "a snapshot serves twice");
+        }
+    });
+}
+
+#[test]
+fn a_wall_clock_is_stepped_and_slewed_and_set_right() {
+    bounded(|| {
+        let bed = Testbed::builder().masters(1).clocks().start().unwrap();
+        let master = &bed[0];
+        let set_for_a_minute = || master.command(&["SET", "a", "1", "PX", "60000"]).unwrap();
+        // The preload looks each millisecond.
+        let settle = || thread::sleep(Duration::from_millis(5));
+        assert!(set_for_a_minute().is_ok());
+        assert_eq!(master.inject(Fault::ClockStep(20_000)), Outcome::Installed);
+        settle();
+        assert!((30_000..=40_000).contains(&master.pttl("a").unwrap()));
+        assert!(master.undo(Fault::ClockStep(20_000)).is_installed());
+        settle();
+        assert!((50_000..=60_000).contains(&master.pttl("a").unwrap()));
+        let _ = master.inject(Fault::ClockStep(-20_000));
+        settle();
+        assert!((70_000..=80_000).contains(&master.pttl("a").unwrap()));
+        let _ = master.inject(Fault::ClockStep(61_000));
+        settle();
+        assert_eq!(master.get("a").unwrap(), None, "a step forward ends a lock before its time");
+
+        assert!(set_for_a_minute().is_ok());
+        assert!(master.inject(Fault::ClockSlew(500_000)).is_installed());
+        thread::sleep(Duration::from_secs(1));
+        // The slew's own step back to the true time comes on top of a set made 61 s ahead.
+        let left = master.pttl("a").unwrap();
+        assert!(left < 61_000 + 60_000 - 1_400, "{left}");
+        let plain = one();
+        assert!(matches!(plain.inject(Fault::ClockStep(1)), Outcome::Skipped { .. }));
+    });
+}
+
+#[test]
+fn what_a_process_cannot_do_is_skipped_and_says_what_it_takes() {
+    bounded(|| {
+        let master = one();
+        for (fault, takes) in
+            [(Fault::Cut, "proxy"), (Fault::Refuse, "proxy"), (Fault::PromoteReplica, "replica")]
+        {
+            let outcome = master.inject(fault);
+            assert!(matches!(&outcome, Outcome::Skipped { why } if why.contains(takes)), "{outcome}");
+        }
+    });
+}
+
+#[test]
 fn a_held_fault_is_undone_when_it_is_dropped() {
     bounded(|| {
         let master = one();
@@ -381,7 +445,7 @@ fn a_standing_bed_is_seen_broken_and_taken_down_by_later_commands() {
 
         assert!(place.bed.fault(1, Fault::Freeze).unwrap().is_installed());
         assert!(place.bed.fault(2, Fault::Kill).unwrap().is_installed());
-        assert!(place.bed.fault(3, Fault::Restart(Data::Empty)).unwrap().is_installed());
+        assert_eq!(place.bed.fault(3, Fault::Restart(Data::Empty)).unwrap(), Outcome::Installed);
         let after = place.bed.status().unwrap();
         let conditions: Vec<_> = after.iter().map(|master| master.condition).collect();
         assert_eq!(conditions, [Condition::Frozen, Condition::Down, Condition::Up]);
@@ -504,4 +568,44 @@ fn a_record_that_cannot_be_relied_on_kills_nothing() {
         assert!(bed.down().unwrap().was_up);
         assert!(!path.exists());
     });
+}
+
+/// A file of this project.
+fn file(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+#[test]
+fn every_fault_is_known_to_the_containers_script_and_to_the_front_page() {
+    let (script, page) = (file("docker/faults.sh"), file("README.md"));
+    for word in Fault::WORDS {
+        let name = word.split('=').next().unwrap();
+        assert!(script.contains(name), "docker/faults.sh does not know {word}");
+        assert!(page.contains(name), "README.md does not tell of {word}");
+    }
+}
+
+#[test]
+fn the_picture_is_what_the_compose_file_says() {
+    let drawn = Command::new("sh")
+        .args(["docker/picture.sh"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(drawn.status.success());
+    let drawn = String::from_utf8(drawn.stdout).unwrap();
+    assert_eq!(drawn, file("docker/testbed.svg"), "draw it anew: sh docker/picture.sh > docker/testbed.svg");
+    for master in ["m1", "m2", "m3", "m4", "m5"] {
+        assert!(drawn.contains(&format!(">{master}<")), "{master} is missing");
+    }
+}
+
+#[test]
+fn the_users_file_grants_what_the_front_page_says() {
+    let users = file("docker/users.acl");
+    let rights = users.lines().nth(1).unwrap().split_once("-@all ").unwrap().1;
+    assert!(
+        file("README.md").contains(&format!("`~* {rights}`")),
+        "README.md grants something else than {rights}"
+    );
 }

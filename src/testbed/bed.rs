@@ -27,7 +27,7 @@ impl Testbed {
 
     /// Five masters, unless told otherwise.
     pub fn builder() -> TestbedBuilder {
-        TestbedBuilder { masters: 5, binary: None, arguments: Vec::new() }
+        TestbedBuilder { masters: 5, binary: None, arguments: Vec::new(), clocks: false }
     }
 
     /// Where they listen, in order.
@@ -43,6 +43,12 @@ impl Testbed {
     /// The master at `index`, counted from 0.
     pub fn master(&self, index: usize) -> Option<&LocalMaster> {
         self.masters.get(index)
+    }
+
+    /// The master that is called `m` and this number.
+    pub(super) fn named(&self, number: usize) -> Result<&LocalMaster, TestbedError> {
+        let master = number.checked_sub(1).and_then(|index| self.master(index));
+        master.ok_or(TestbedError::NoSuchMaster { asked: number, have: self.masters.len() })
     }
 
     pub(super) fn into_masters(self) -> Vec<LocalMaster> {
@@ -71,6 +77,7 @@ pub struct TestbedBuilder {
     masters: usize,
     binary: Option<ServerBinary>,
     arguments: Vec<String>,
+    clocks: bool,
 }
 
 impl TestbedBuilder {
@@ -95,17 +102,25 @@ impl TestbedBuilder {
         self
     }
 
+    /// Gives each a wall clock of its own, to be stepped and slewed by [`Fault`](super::Fault)s. This takes a C compiler, and
+    /// makes each look at the clock dearer: not for measurements.
+    #[must_use]
+    pub fn clocks(mut self) -> Self {
+        self.clocks = true;
+        self
+    }
+
     /// Starts them and waits until all answer.
     ///
     /// # Errors
-    /// As [`Testbed::start`].
+    /// As [`Testbed::start`]; also without a C compiler, if they are to have [clocks](Self::clocks).
     pub fn start(self) -> Result<Testbed, TestbedError> {
         self.start_on(Port::any)
     }
 
     pub(super) fn start_on(self, port: fn() -> std::io::Result<Port>) -> Result<Testbed, TestbedError> {
         let binary = self.binary.map_or_else(ServerBinary::find, Ok)?;
-        let launch = || LocalMaster::launch(&binary, &self.arguments, port().doing(no_port)?);
+        let launch = || LocalMaster::launch(&binary, &self.arguments, port().doing(no_port)?, self.clocks);
         // All are launched before the first is waited for, so that they start side by side.
         let mut masters = (0..self.masters).map(|_| launch()).collect::<Result<Vec<_>, _>>()?;
         for master in &mut masters {

@@ -9,6 +9,8 @@ pub enum Data {
     Kept,
     /// With nothing.
     Empty,
+    /// With what it had when it was last told to remember (`snapshot`), however long ago.
+    Old,
 }
 
 /// What can be told of a master from outside.

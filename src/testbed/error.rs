@@ -41,6 +41,12 @@ pub enum TestbedError {
         /// What it is instead.
         condition: &'static str,
     },
+    /// Something that this machine or this master cannot do.
+    #[error("{why}")]
+    Cannot {
+        /// What is missing.
+        why: String,
+    },
     /// `up` where something is up.
     #[error(
         "a test bed is already up ({path}): `quorlock testbed status` shows it, `quorlock testbed down` ends it"

@@ -61,6 +61,25 @@ impl Folder {
         fs::create_dir(self.data())
     }
 
+    /// The snapshot that was remembered.
+    pub(super) fn snapshot(&self) -> PathBuf {
+        self.path.join("snapshot.rdb")
+    }
+
+    /// Keeps a copy of what the master just saved.
+    pub(super) fn remember(&self) -> io::Result<()> {
+        fs::copy(self.saved(), self.snapshot()).map(drop)
+    }
+
+    /// Puts the copy where the master looks for it when it starts.
+    pub(super) fn recall(&self) -> io::Result<()> {
+        fs::copy(self.snapshot(), self.saved()).map(drop)
+    }
+
+    fn saved(&self) -> PathBuf {
+        self.data().join("dump.rdb")
+    }
+
     /// Where the server's own messages go.
     pub(super) fn log(&self) -> io::Result<File> {
         OpenOptions::new().create(true).append(true).open(self.log_path())

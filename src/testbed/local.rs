@@ -9,14 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::testbed::binary::ServerBinary;
 use crate::testbed::condition::{Condition, Data};
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::port::Port;
 use crate::testbed::process::{Identity, Process};
+use crate::testbed::skew::Preload;
+use crate::testbed::timer::now;
 use crate::testbed::wire::{Reply, Wire};
 
 /// How long a master may take to answer for the first time: some 20 ms on an idle machine, loading aside.
@@ -41,6 +41,7 @@ pub struct LocalMaster {
     arguments: Vec<String>,
     port: Port,
     folder: Folder,
+    preload: Option<Preload>,
     process: Mutex<Option<Process>>,
     pub(super) wire: Mutex<Option<Wire>>,
     ours: bool,
@@ -53,7 +54,7 @@ impl LocalMaster {
     /// [`TestbedError::NotStarted`] with the last words of its log, or what the operating system refused.
     pub fn start(binary: &ServerBinary, arguments: &[&str]) -> Result<Self, TestbedError> {
         let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
-        let master = Self::launch(binary, &arguments, Port::any().doing(no_port)?)?;
+        let master = Self::launch(binary, &arguments, Port::any().doing(no_port)?, false)?;
         master.wait_until_up()?;
         Ok(master)
     }
@@ -63,18 +64,23 @@ impl LocalMaster {
         binary: &ServerBinary,
         arguments: &[String],
         port: Port,
+        clock: bool,
     ) -> Result<Self, TestbedError> {
         let folder = Folder::create(port.number()).doing(|| "create a temporary folder".into())?;
-        let master = Self {
+        let mut master = Self {
             binary: binary.clone(),
             arguments: arguments.to_vec(),
             port,
             folder,
+            preload: None,
             process: Mutex::new(None),
             wire: Mutex::new(None),
             ours: true,
         };
-        *master.process() = Some(master.spawn()?);
+        if clock {
+            master.preload = Some(Preload::compile(master.folder.path())?);
+        }
+        *master.process() = Some(master.spawn(&[])?);
         Ok(master)
     }
 
@@ -84,6 +90,7 @@ impl LocalMaster {
         arguments: Vec<String>,
         port: u16,
         folder: Folder,
+        preload: Option<Preload>,
         identity: Option<Identity>,
     ) -> Self {
         Self {
@@ -91,6 +98,7 @@ impl LocalMaster {
             arguments,
             port: Port::adopted(port),
             folder,
+            preload,
             process: Mutex::new(identity.map(Process::adopted).filter(Process::is_alive)),
             wire: Mutex::new(None),
             ours: false,
@@ -147,12 +155,20 @@ impl LocalMaster {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn restart(&self, with: Data) -> Result<(), TestbedError> {
+        if with == Data::Old && !self.folder.snapshot().exists() {
+            return Err(TestbedError::Cannot { why: "it has no snapshot: say `snapshot` before".into() });
+        }
         self.kill()?;
-        if with == Data::Empty {
+        if with != Data::Kept {
             self.folder.wipe().doing(|| format!("empty {}", self.folder.data().display()))?;
         }
+        // A log of commands would win over the snapshot, also an empty one.
+        let old: &[&str] = if with == Data::Old { &["--appendonly", "no"] } else { &[] };
+        if with == Data::Old {
+            self.folder.recall().doing(|| "put a snapshot back".into())?;
+        }
         // One that nobody watched over dies with us if it does not come up, and is let go again when it has.
-        *self.process() = Some(self.spawn()?);
+        *self.process() = Some(self.spawn(old)?);
         self.wait_until_up()?;
         if self.ours { Ok(()) } else { self.let_go_process() }
     }
@@ -185,6 +201,10 @@ impl LocalMaster {
 
     pub(super) fn arguments(&self) -> &[String] {
         &self.arguments
+    }
+
+    pub(super) fn preload(&self) -> Option<&Preload> {
+        self.preload.as_ref()
     }
 
     pub(super) fn folder(&self) -> &Folder {
@@ -234,12 +254,13 @@ impl LocalMaster {
         TestbedError::NotStarted { port: self.port(), why, log: self.folder.last_words() }
     }
 
-    fn spawn(&self) -> Result<Process, TestbedError> {
+    fn spawn(&self, more: &[&str]) -> Result<Process, TestbedError> {
         let starting = || format!("start {}", self.binary.path().display());
         let log = self.folder.log().doing(starting)?;
         let mut command = Command::new(self.binary.path());
         command.args(["--port", &self.port().to_string(), "--save", ""]).arg("--dir").arg(self.folder.data());
         command.args(ARGUMENTS.split_ascii_whitespace()).args(self.arguments.iter().map(OsString::from));
+        command.args(more).envs(self.preload.iter().flat_map(Preload::variables));
         command.stdin(Stdio::null()).stderr(log.try_clone().doing(starting)?).stdout(log);
         Process::spawn(&mut command, &self.folder).doing(starting)
     }
@@ -276,9 +297,4 @@ impl Drop for LocalMaster {
 
 pub(super) fn no_port() -> String {
     "find a free port on 127.0.0.1".into()
-}
-
-/// The monotonic clock itself. Tokio's stands still in tests that pause it; a server process does not.
-fn now() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }

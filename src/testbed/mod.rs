@@ -13,7 +13,7 @@
 //! # Ok(()) }                                      // every process ended, every folder removed
 //! ```
 //!
-//! The same code drives the command line's `testbed` and `demo`, our tests and our benches. All of it is
+//! The same code drives the command line's `testbed` and `demo`, our tests and our benches. All of it but the [`Proxy`] is
 //! synchronous: it must work in `Drop` and outside a runtime, and on loopback a look takes some 50 µs.
 //!
 //! | file | is |
@@ -23,7 +23,12 @@
 //! | `condition`, `local` | one master, [`LocalMaster`] |
 //! | `bed` | several, [`Testbed`] |
 //! | `wire`, `look` | a small client, to look at masters from outside |
-//! | `fault` | what can go wrong on purpose, [`Fault`] |
+//! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
+//! | `proxy`, `proxy_fault` | what can go wrong on the way to a master, [`Proxy`] |
+//! | `flow`, `link`, `target`, `door`, `pump`, `timer` | what a proxy is made of |
+//! | `containers` | masters in containers, [`Containers`] |
+//! | `breakable` | what processes and containers have in common, [`Breakable`] |
+//! | `switchboard` | proxies in a process of their own, [`Switchboard`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
 //! Linux only: it reads `/proc` to know a process from a later one with the same pid.
@@ -46,15 +51,45 @@ mod bed;
 
 mod fault;
 
+mod local_fault;
+
+mod skew;
+
+mod timer;
+
+mod flow;
+
+mod link;
+
+mod pump;
+
+mod door;
+mod target;
+
+mod proxy;
+
+mod proxy_fault;
+
+mod switchboard;
+
+mod containers;
+
+mod breakable;
+
 mod record;
 
 mod standing;
 
 pub use bed::{Testbed, TestbedBuilder};
 pub use binary::ServerBinary;
+pub use breakable::Breakable;
 pub use condition::{Condition, Data};
+pub use containers::Containers;
 pub use error::TestbedError;
 pub use fault::{Fault, Injected, Outcome, UnknownFault};
+pub use flow::{Direction, Flow, Traffic};
 pub use local::LocalMaster;
+pub use proxy::Proxy;
 pub use standing::{Down, MasterStatus, Report, StandingBed};
+pub use switchboard::Switchboard;
 pub use wire::{Reply, Wire};

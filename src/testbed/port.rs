@@ -54,13 +54,19 @@ impl Port {
     }
 
     fn keep(number: u16) -> io::Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        // Bound without reuse, so that success means nobody else has it, another keeper included; reuse is
-        // allowed afterwards, for the server.
-        socket.bind((Ipv4Addr::LOCALHOST, number).into())?;
-        socket.set_reuseaddr(true)?;
+        let socket = keep((Ipv4Addr::LOCALHOST, number).into())?;
         Ok(Self { number: socket.local_addr()?.port(), _kept: Some(socket) })
     }
+}
+
+/// A socket that keeps this address without listening.
+pub(super) fn keep(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Bound without reuse, so that success means nobody else has it, another keeper included; reuse is
+    // allowed afterwards, for the server.
+    socket.bind(address)?;
+    socket.set_reuseaddr(true)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::local::LocalMaster;
 use crate::testbed::process::Identity;
+use crate::testbed::skew::Preload;
 
 /// Counts changes that an older program could not read.
 const VERSION: u32 = 1;
@@ -32,6 +33,8 @@ struct Entry {
     folder: Folder,
     binary: ServerBinary,
     arguments: Vec<String>,
+    #[serde(default)]
+    preload: Option<Preload>,
 }
 
 /// The file of a record.
@@ -82,6 +85,7 @@ impl RecordFile {
             folder: master.folder().clone(),
             binary: master.binary().clone(),
             arguments: master.arguments().to_vec(),
+            preload: master.preload().cloned(),
         };
         let record = Record { version: VERSION, masters: masters.iter().map(entry).collect() };
         let mut next = self.path.clone().into_os_string();
@@ -132,7 +136,7 @@ impl RecordFile {
 
 impl Entry {
     fn adopt(self) -> LocalMaster {
-        LocalMaster::adopted(self.binary, self.arguments, self.port, self.folder, self.process)
+        LocalMaster::adopted(self.binary, self.arguments, self.port, self.folder, self.preload, self.process)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `quorlock testbed`: masters on this machine that outlive the command.
 
 use quorlock::Redlock;
-use quorlock::testbed::{MasterStatus, Outcome, StandingBed, Testbed as Bed};
+use quorlock::testbed::{Containers, MasterStatus, Outcome, StandingBed, Testbed as Bed};
 use serde_json::json;
 
 use crate::args::{Global, Testbed};
@@ -12,11 +12,23 @@ use crate::{fleet, output};
 pub(crate) async fn run(global: &Global, command: &Testbed) -> Result<Exit, Failure> {
     let bed = StandingBed::usual();
     match command {
-        Testbed::Up { local: _ } => up(global, &bed).await,
+        Testbed::Up { local: _, clocks } => up(global, &bed, *clocks).await,
         Testbed::Down => down(global, &bed),
-        Testbed::Status => status(global, &bed),
-        Testbed::Fault { master, fault, undo } => {
-            let outcome = if *undo { bed.undo(*master, *fault)? } else { bed.fault(*master, *fault)? };
+        Testbed::Status { containers } => match named(containers) {
+            Some(containers) => {
+                let text = containers.status()?;
+                output::result(global, text.trim_end(), &json!({ "outcome": "up", "text": text }));
+                Ok(Exit::Done)
+            }
+            None => status(global, &bed),
+        },
+        Testbed::Fault { master, fault, undo, containers } => {
+            let outcome = match (named(containers), undo) {
+                (Some(containers), false) => containers.inject(*master, *fault),
+                (Some(containers), true) => containers.undo(*master, *fault),
+                (None, false) => bed.fault(*master, *fault)?,
+                (None, true) => bed.undo(*master, *fault)?,
+            };
             let what = if *undo { format!("undo {fault}") } else { fault.to_string() };
             let word = outcome.word();
             match &outcome {
@@ -34,10 +46,16 @@ pub(crate) async fn run(global: &Global, command: &Testbed) -> Result<Exit, Fail
     }
 }
 
-async fn up(global: &Global, bed: &StandingBed) -> Result<Exit, Failure> {
+/// An empty variable counts as none.
+fn named(containers: &Option<String>) -> Option<Containers> {
+    containers.as_deref().filter(|project| !project.is_empty()).map(Containers::of)
+}
+
+async fn up(global: &Global, bed: &StandingBed, clocks: bool) -> Result<Exit, Failure> {
     let masters = how_many(global)?;
     let policy = fleet::policy(global, &Config::default())?;
-    let urls = bed.up(Bed::builder().masters(masters))?;
+    let builder = Bed::builder().masters(masters);
+    let urls = bed.up(if clocks { builder.clocks() } else { builder })?;
     let admitted = Redlock::builder().masters(&urls).policy(policy).init().await;
     if let Err(error) = admitted {
         // Half a bed is of no use to anybody.

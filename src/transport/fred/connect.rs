@@ -153,7 +153,7 @@ impl Connection {
 
 /// What a user of this client must be allowed to do.
 const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                   +script|load +hmget +hset +exists +info +hello +ping +client|setinfo";
+                   +script|load +hmget +hset +exists +info +hello +client|id";
 
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorlock::Redlock;
-use quorlock::testbed::{Data, Testbed};
+use quorlock::testbed::{Data, Fault};
 use rustix::process::Signal;
 
 use super::event::{Order, now};
@@ -36,15 +36,15 @@ pub(crate) async fn play(stage: &mut Stage, seconds: u64) -> Result<Seen, Failur
     let at = |share: f64| began + share * seconds as f64;
 
     stage.watch_until(at(0.08)).await?;
-    stage.with_bed(|bed: &Testbed| bed[FROZEN].freeze()).await?;
+    stage.inject(FROZEN, Fault::Freeze).await?;
     stage.tell("m2 is frozen (SIGSTOP): it accepts, and never answers");
 
     stage.watch_until(at(0.16)).await?;
-    stage.with_bed(|bed: &Testbed| bed[KILLED].kill()).await?;
+    stage.inject(KILLED, Fault::Kill).await?;
     stage.tell("m4 is killed (-9): three of five masters are left, just enough");
 
     stage.watch_until(at(0.24)).await?;
-    stage.with_bed(|bed: &Testbed| bed[KILLED].restart(Data::Empty)).await?;
+    stage.inject(KILLED, Fault::Restart(Data::Empty)).await?;
     stage.tell("m4 is back, empty: it forgot every lock");
     quarantine(stage, &mut seen, at(0.32)).await?;
 
@@ -68,7 +68,7 @@ async fn quarantine(stage: &mut Stage, seen: &mut Seen, thaw_at: f64) -> Result<
     let late = stage.story.elapsed(now()) + PATIENCE.as_secs_f64();
     while !(seen.readmitted && seen.thawed) {
         if !seen.thawed && stage.story.elapsed(now()) >= thaw_at {
-            stage.with_bed(|bed: &Testbed| bed[FROZEN].thaw()).await?;
+            stage.inject(FROZEN, Fault::Thaw).await?;
             seen.thawed = true;
             stage.tell("m2 is thawed: it answers what arrived meanwhile, too late to count");
         }

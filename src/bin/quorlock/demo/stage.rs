@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorlock::testbed::{Testbed, TestbedError};
+use quorlock::testbed::{Breakable, Containers, Fault, Testbed, TestbedError};
 use quorlock::{Policy, Redlock};
 use tokio::time::{Instant, sleep_until};
 
@@ -30,7 +30,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(200);
 
 pub(crate) struct Stage {
-    bed: Arc<Testbed>,
+    bed: Arc<dyn Breakable>,
+    masters: Vec<String>,
     pub(crate) crew: Crew,
     pub(crate) ledger: Ledger,
     pub(crate) story: Story,
@@ -46,8 +47,16 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn set(global: &Global, args: &Demo, folder: &Path) -> Result<Self, Failure> {
         let mut story = Story::begin(global);
-        let bed = tokio::task::spawn_blocking(|| Testbed::start(MASTERS)).await.map_err(panicked)??;
-        let masters = bed.urls();
+        let containers = args.containers.clone().filter(|project| !project.is_empty()).map(Containers::of);
+        let set_up = tokio::task::spawn_blocking(move || -> Result<_, TestbedError> {
+            let bed: Arc<dyn Breakable> = match containers {
+                Some(containers) => Arc::new(containers),
+                None => Arc::new(Testbed::start(MASTERS)?),
+            };
+            let masters = bed.urls()?;
+            Ok((bed, masters))
+        });
+        let (bed, masters) = set_up.await.map_err(panicked)??;
         let policy = Policy::new().with_max_ttl(MAX_TTL).with_master_timeout(MASTER_TIMEOUT);
         Redlock::builder().masters(&masters).policy(policy).init().await?;
         let addresses: Vec<&str> = masters.iter().map(|url| url.trim_start_matches("redis://")).collect();
@@ -67,9 +76,9 @@ impl Stage {
         let crew = Crew::start(contenders, &part, folder)?;
         let ledger = Ledger::of(contenders);
         let folder = folder.to_owned();
-        let bed = Arc::new(bed);
         let mut stage = Self {
             bed,
+            masters: masters.clone(),
             crew,
             ledger,
             story,
@@ -166,18 +175,19 @@ impl Stage {
     }
 
     /// Breaks or mends a master, while the contenders go on.
-    pub(crate) async fn with_bed(
-        &self,
-        act: impl FnOnce(&Testbed) -> Result<(), TestbedError> + Send + 'static,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn inject(&self, index: usize, fault: Fault) -> Result<(), Failure> {
         let bed = self.bed.clone();
-        tokio::task::spawn_blocking(move || act(&bed)).await.map_err(panicked)??;
-        Ok(())
+        let act = tokio::task::spawn_blocking(move || bed.inject(index + 1, fault));
+        let outcome = act.await.map_err(panicked)?;
+        if outcome.is_installed() {
+            return Ok(());
+        }
+        Err(Failure::other(format!("the test bed failed: m{}: {fault}: {outcome}", index + 1)))
     }
 
     /// The URL of one master.
     pub(crate) fn master(&self, index: usize) -> String {
-        self.bed[index].url()
+        self.masters[index].clone()
     }
 
     pub(crate) fn contenders(&self) -> usize {
