@@ -131,8 +131,7 @@ fn spawn(contender: usize, part: &Part<'_>, folder: &Path) -> std::io::Result<Ch
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log)
-        // Ctrl-C in the terminal is for the stage. And should the stage be killed, the kernel ends a contender that is
-        // frozen at that moment: its group, orphaned and stopped, is sent SIGHUP and SIGCONT.
+        // Ctrl-C in the terminal is for the stage.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()

@@ -26,6 +26,7 @@ const MARGIN: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) async fn run(global: &Global, args: &DemoWorker) -> Result<Exit, Failure> {
+    end_with_the_demo();
     let Fleet { builder, policy } = Fleet::of(global)?;
     let redlock = builder.policy(policy.with_backoff(BACKOFF.0, BACKOFF.1)).connect().await?;
     let mut orders = Orders::listen();
@@ -35,6 +36,12 @@ pub(crate) async fn run(global: &Global, args: &DemoWorker) -> Result<Exit, Fail
     worked?;
     say(&Event::Finished)?;
     Ok(Exit::Done)
+}
+
+/// A demo that is killed closes our orders, and we end; frozen at that moment, we would never read that.
+fn end_with_the_demo() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
 }
 
 async fn work(redlock: &Redlock, args: &DemoWorker, orders: &mut Orders) -> Result<(), Failure> {
