@@ -7,6 +7,7 @@ use super::entropy::{self, Entropy};
 use super::error::ConnectError;
 use super::holder::Label;
 use super::locker::{Redlock, quorum};
+use super::shared::Shared;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::request::check_resource;
@@ -169,7 +170,8 @@ impl Builder {
                 second_name: name(second),
             });
         }
-        Redlock::assemble(Box::new(transport), quorum, self.policy, Clock::boot(), Entropy::system(), label)
+        let (clock, entropy) = (Clock::boot(), Entropy::system());
+        Redlock::start(Shared::new(Box::new(transport), quorum, self.policy, clock, entropy, label))
     }
 
     /// Looks at one resource on every master. Asks for no vote and writes nothing.

@@ -56,21 +56,15 @@ impl Redlock {
         clock: Clock,
         entropy: Entropy,
     ) -> Result<Self, ConnectError> {
+        policy.check()?;
         let quorum = quorum(transport.masters().len(), min_votes)?;
-        Self::assemble(Box::new(transport), quorum, policy, clock, entropy, Label::of_this_process())
+        let label = Label::of_this_process();
+        Self::start(Shared::new(Box::new(transport), quorum, policy, clock, entropy, label))
     }
 
-    pub(crate) fn assemble(
-        transport: Box<dyn Transport>,
-        quorum: Quorum,
-        policy: Policy,
-        clock: Clock,
-        entropy: Entropy,
-        label: Label,
-    ) -> Result<Self, ConnectError> {
-        policy.check()?;
+    pub(crate) fn start(shared: Shared) -> Result<Self, ConnectError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| ConnectError::NoRuntime)?;
-        let shared = Arc::new(Shared::new(transport, quorum, policy, clock, entropy, label));
+        let shared = Arc::new(shared);
         let watcher: std::sync::Weak<Shared> = Arc::downgrade(&shared);
         shared.transport.attach(watcher);
         // The keeper is ended by the last handle.
