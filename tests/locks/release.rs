@@ -171,7 +171,9 @@ fn another_client_extends_and_releases_under_the_holders_id() {
         let fleet = Fleet::start().await;
         let id = {
             let client = fleet.client().await;
-            client.on("r").ttl(ms(1_500)).acquire().await.unwrap().abandon()
+            let guard = client.on("r").ttl(ms(1_500)).acquire().await.unwrap();
+            eventually("five votes", SOON, || guard.votes() == 5).await;
+            guard.abandon()
         };
         let other = fleet.client().await;
         let taken = other.extend_as("r", &id, ms(2_900)).await.unwrap();

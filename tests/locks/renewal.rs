@@ -166,13 +166,17 @@ fn a_holder_cut_off_past_its_deadline_never_comes_back() {
         assert_eq!(lost.why(), Why::Expired);
         assert!(took <= ms(1_900) && remaining <= ms(900), "{took:?}");
         let next = rival.on("r").ttl(ms(2_900)).no_renewal().wait(SOON).acquire().await.unwrap();
+        // It wins as soon as three of the old keys have expired; where the others had not, it has none.
+        pause(ms(100)).await;
+        let had = fleet.backing(&next);
+        assert!(had >= 3, "{had}");
         paths.0.iter().for_each(|path| path.be_silent(false));
-        pause(ms(700)).await;
+        pause(ms(600)).await;
         assert!(!guard.is_valid());
-        assert_eq!(fleet.backing(&next), 5);
+        assert_eq!(fleet.backing(&next), had);
         assert!(matches!(guard.release().await, Released::AlreadyLost(_)));
         pause(ms(300)).await;
-        assert_eq!(fleet.backing(&next), 5);
+        assert_eq!(fleet.backing(&next), had);
     });
 }
 
