@@ -148,7 +148,7 @@ impl Attempt {
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
-        seat.on_answered(dispatch.act, &reply);
+        seat.on_answered(dispatch.act, &reply, now);
         self.expire(now);
         match dispatch.act {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),

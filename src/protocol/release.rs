@@ -93,7 +93,7 @@ impl Attempt {
 
     pub(super) fn on_released(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let master = dispatch.to;
-        let lingers_until = self.lingers_until(now);
+        let (began, longest) = (self.releasing.began.unwrap_or(now), self.longest);
         let ttl = self.ttl.as_duration();
         let seat = &mut self.seats[master.index()];
         match vote {
@@ -118,7 +118,7 @@ impl Attempt {
             Vote::Failed(_) | Vote::Unknown(_) => {
                 let unsent = matches!(vote, Vote::Failed(Fault::Overloaded | Fault::Withdrawn));
                 let lost = unsent || matches!(vote, Vote::Unknown(_));
-                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < lingers_until);
+                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < seat.gone_by(began, longest));
                 seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }
@@ -148,10 +148,9 @@ impl Attempt {
 
     pub(super) fn sweep(&mut self, now: Moment) {
         let Some(began) = self.releasing.began else { return };
-        let expired = now >= began.plus(self.longest);
         for master in self.quorum.everyone() {
             let seat = &mut self.seats[master.index()];
-            if expired && seat.unanswered == 0 {
+            if seat.unanswered == 0 && now >= seat.gone_by(began, self.longest) {
                 seat.set = false;
             }
             if seat.next_sweep.is_some_and(|due| now >= due) {
@@ -167,8 +166,8 @@ impl Attempt {
         let began = self.releasing.began?;
         let outcome =
             (self.releasing.reported && self.releasing.outcome.is_none()).then(|| self.release_limit());
-        let expiry = began.plus(self.longest);
-        let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then_some(expiry);
+        let gone_by = |seat: &Seat| seat.gone_by(began, self.longest);
+        let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then(|| gone_by(seat));
         let seats = self.seats.iter().flat_map(|seat| seat.next_sweep.into_iter().chain(waiting(seat)));
         seats.chain(outcome).min()
     }
@@ -177,8 +176,10 @@ impl Attempt {
         self.releasing.began.map_or(Moment::NEVER, |began| began.plus(self.master_timeout))
     }
 
-    /// A key that was set before the release began is gone a ttl later.
+    /// When the last key that may still sit somewhere is gone by itself.
     fn lingers_until(&self, now: Moment) -> Moment {
-        self.releasing.began.unwrap_or(now).plus(self.longest)
+        let began = self.releasing.began.unwrap_or(now);
+        let kept = self.seats.iter().filter(|seat| seat.may_have_key());
+        kept.map(|seat| seat.gone_by(began, self.longest)).max().unwrap_or(began)
     }
 }

@@ -1,5 +1,7 @@
 //! One master as one attempt sees it.
 
+use std::time::Duration;
+
 use super::fanout::{Act, Dispatch, Link};
 use super::time::Moment;
 use super::votes::{Fault, Reply, Vote};
@@ -14,6 +16,8 @@ pub(super) struct Seat {
     pub(super) floor: u32,
     /// Whether the key was there when the master last told.
     pub(super) set: bool,
+    /// When it last said that the key is there.
+    pub(super) affirmed: Moment,
     /// The connection on which a command that creates the key went unanswered: it may be executed yet.
     pub(super) doubt: Option<Link>,
     /// Commands of ours without an answer, all together and by kind.
@@ -36,6 +40,7 @@ impl Seat {
         until: None,
         floor: 0,
         set: false,
+        affirmed: Moment::from_nanos(0),
         doubt: None,
         unanswered: 0,
         creating: 0,
@@ -55,6 +60,12 @@ impl Seat {
         self.set || self.doubt.is_some()
     }
 
+    /// When the key is gone by itself, as far as this master answered: `longest` after the release `began`, or after
+    /// the master said yes to a command that was slower than that.
+    pub(super) fn gone_by(&self, began: Moment, longest: Duration) -> Moment {
+        began.max(self.affirmed).plus(longest)
+    }
+
     pub(super) fn on_sent(&mut self, act: Act) {
         self.unanswered = self.unanswered.saturating_add(1);
         let count = self.count(act);
@@ -62,7 +73,7 @@ impl Seat {
     }
 
     /// Books an answer: what it says of the key, and of commands sent before it on the same connection.
-    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply) {
+    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply, now: Moment) {
         self.unanswered = self.unanswered.saturating_sub(1);
         let count = self.count(act);
         *count = count.saturating_sub(1);
@@ -72,6 +83,9 @@ impl Seat {
                     self.doubt = None;
                 }
                 self.set = reply.vote == Vote::Granted && act != Act::Release;
+                if self.set {
+                    self.affirmed = now;
+                }
             }
             Vote::Unknown(_) if act.creates() => {
                 let link = reply.link.unwrap_or(SOME_LINK);

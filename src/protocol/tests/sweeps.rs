@@ -133,3 +133,17 @@ fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
     scene.hears(5, Vote::Granted);
     assert_eq!(scene.sent(), "Release m5");
 }
+
+#[test]
+fn a_key_that_came_late_stays_a_ttl_from_then_on_and_is_deleted_on_the_next_connection() {
+    let mut scene = Scene::claim();
+    scene.attempt.abandon(scene.now());
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+    (1..=4).for_each(|master| scene.hears(master, Vote::Granted));
+    scene.all_hear(&[1, 2, 3, 4], &Vote::Granted);
+    scene.time(900 * MS).hears(5, Vote::Granted);
+    scene.time(1_100 * MS).hears(5, broken());
+    assert_eq!(scene.attempt.strays(), masters(&[5]), "set as late as 900 ms, for a second");
+    scene.time(1_200 * MS).connected(5, false);
+    assert_eq!(scene.sent(), "Release m5");
+}
