@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
+use super::mutant::{self, Mutant};
 use super::quorum::{MasterId, MasterSet};
 use super::seat::Seat;
 use super::time::Moment;
@@ -14,12 +15,12 @@ const SECOND_SWEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Releasing {
-    began: Option<Moment>,
+    pub(super) began: Option<Moment>,
     /// Masters that said the key is gone, and those among them where it was there until then.
-    gone: MasterSet,
-    deleted: MasterSet,
+    pub(super) gone: MasterSet,
+    pub(super) deleted: MasterSet,
     /// Whether somebody waits for the outcome of a release, rather than of a claim's roll-back.
-    reported: bool,
+    pub(super) reported: bool,
     /// Whether the keys were left to another process: nothing of them is ours to delete any more.
     pub(super) left: bool,
     pub(super) outcome: Option<Released>,
@@ -54,7 +55,9 @@ impl Attempt {
             Stage::Held if now < self.deadline => {
                 self.stage = Stage::Released;
                 self.releasing.reported = true;
-                self.begin_release(self.quorum.everyone(), now);
+                let known = mutant::on(Mutant::ReleaseSkipsDoubtful);
+                let whom = if known { self.backing() } else { self.quorum.everyone() };
+                self.begin_release(whom, now);
             }
             Stage::Held | Stage::Lost(_) => {
                 self.lapse();
@@ -73,7 +76,7 @@ impl Attempt {
         self.to_claim = MasterSet::EMPTY;
         self.to_renew = MasterSet::EMPTY;
         self.to_heal = MasterSet::EMPTY;
-        self.to_release = whom;
+        self.to_release = if mutant::on(Mutant::ReleaseForgotten) { MasterSet::EMPTY } else { whom };
         if self.releasing.reported {
             self.seats.iter_mut().for_each(|seat| seat.vote = None);
         }
@@ -106,6 +109,7 @@ impl Attempt {
                 if seat.doubt.is_some() && seat.next_sweep.is_none() {
                     seat.sweeps += 1;
                     match seat.sweeps {
+                        1 if mutant::on(Mutant::SweptOnce) => seat.doubt = None,
                         1 => seat.next_sweep = Some(now.plus(SECOND_SWEEP)),
                         2 => seat.next_sweep = Some(now.plus(ttl)),
                         _ => seat.doubt = None,
@@ -118,7 +122,8 @@ impl Attempt {
             Vote::Failed(_) | Vote::Unknown(_) => {
                 let unsent = matches!(vote, Vote::Failed(Fault::Overloaded | Fault::Withdrawn));
                 let lost = unsent || matches!(vote, Vote::Unknown(_));
-                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < seat.gone_by(began, longest));
+                let of_use = (lost && seat.doubt.is_some())
+                    || (seat.may_have_key() && now < seat.gone_by(began, longest));
                 seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::fanout::{Act, Dispatch, Link};
+use super::mutant::{self, Mutant};
 use super::time::Moment;
 use super::votes::{Fault, Reply, Vote};
 
@@ -79,7 +80,8 @@ impl Seat {
         *count = count.saturating_sub(1);
         match reply.vote {
             Vote::Granted | Vote::Held(_) | Vote::Absent => {
-                if self.doubt.is_some() && self.doubt == reply.link {
+                if self.doubt.is_some() && (self.doubt == reply.link || mutant::on(Mutant::DoubtEndsAnywhere))
+                {
                     self.doubt = None;
                 }
                 self.set = reply.vote == Vote::Granted && act != Act::Release;
@@ -98,7 +100,7 @@ impl Seat {
 
     /// Raises `e_i` by a confirmation, unless a later answer already said the key was gone.
     pub(super) fn confirm(&mut self, dispatch: &Dispatch) {
-        if dispatch.round > self.floor {
+        if dispatch.round > self.floor || mutant::on(Mutant::OldAnswersCount) {
             self.until = self.until.max(Some(dispatch.stamp.plus(dispatch.ttl.validity())));
         }
     }
