@@ -124,7 +124,7 @@ fn a_sweep_without_an_answer_is_repeated_however_late_it_is() {
 }
 
 #[test]
-fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
+pub(super) fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
     let mut scene = Scene::claim();
     scene.all_hear(&[1, 2, 3], &held());
     scene.hears(4, Vote::Granted);
