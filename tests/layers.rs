@@ -27,7 +27,8 @@ const AREAS: [(&str, &[&str]); 12] = [
 
 /// The protocol from the ground up. A module imports what stands in earlier rows; the last row is one machine in
 /// several files, which may name each other.
-const STOREYS: [&[&str]; 9] = [
+const STOREYS: [&[&str]; 10] = [
+    &["mutant"],
     &["time", "quorum"],
     &["policy"],
     &["request"],
@@ -36,7 +37,7 @@ const STOREYS: [&[&str]; 9] = [
     &["validity"],
     &["verdict"],
     &["seat", "news"],
-    &["attempt", "claim", "renewal", "release"],
+    &["attempt", "claim", "renewal", "release", "likeness"],
 ];
 
 /// Modules that are one thing in several files. Anywhere else an import that leads back is a breach.

@@ -91,6 +91,8 @@ impl Label {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -110,5 +112,27 @@ mod tests {
         }
         assert!(HolderId::parse("").is_err() && HolderId::parse("a|1").is_err());
         assert!(HolderId::parse("any thing else").is_ok());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+        #[test]
+        fn an_id_is_read_as_it_stands_and_shown_in_one_line(text in "(?s).{0,40}") {
+            let read = HolderId::parse(&text);
+            prop_assert_eq!(read.is_ok(), !text.is_empty() && !text.contains('|'));
+            if let Ok(id) = read {
+                prop_assert_eq!(id.as_bytes(), text.as_bytes());
+                prop_assert!(id.to_string().bytes().all(|byte| byte.is_ascii_graphic()));
+            }
+        }
+
+        #[test]
+        fn what_signs_is_read_again(label in "(?s).{0,110}", id: u128) {
+            if let Ok(label) = Label::new(&label) {
+                let id = HolderId::new(&label, Uuid::from_u128(id));
+                prop_assert_eq!(HolderId::parse(&id.to_string()), Ok(id));
+            }
+        }
     }
 }

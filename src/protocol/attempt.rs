@@ -14,6 +14,7 @@
 use std::time::Duration;
 
 use super::fanout::{Act, Dispatch};
+use super::mutant::{self, Mutant};
 use super::news::News;
 use super::quorum::{MasterId, MasterSet, Quorum};
 use super::release::{Released, Releasing};
@@ -148,7 +149,9 @@ impl Attempt {
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
-        seat.on_answered(dispatch.act, &reply);
+        seat.on_answered(dispatch.act, &reply, now);
+        let late = Dispatch { stamp: now, ..*dispatch };
+        let dispatch = if mutant::on(Mutant::StampedAtAnswer) { &late } else { dispatch };
         self.expire(now);
         match dispatch.act {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
@@ -178,6 +181,7 @@ impl Attempt {
         self.expire(now);
         let Some(seat) = self.seats.get_mut(master.index()) else { return };
         // What is still unanswered was asked of the process before: its answer, if heard at all, is void.
+        let restarted = restarted && !mutant::on(Mutant::RestartIgnored);
         if restarted && (seat.until.is_some() || seat.unanswered > 0) {
             let voted = seat.until.is_some();
             seat.forget(self.round);
@@ -189,7 +193,7 @@ impl Attempt {
             }
             self.judge_deadline(now);
         }
-        if self.is_over() {
+        if self.is_over() && !mutant::on(Mutant::LinksNotSwept) {
             self.release_again(master);
         }
     }
@@ -285,7 +289,7 @@ impl Attempt {
 
     /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
     pub(super) fn expire(&mut self, now: Moment) {
-        if now >= self.deadline {
+        if now >= self.deadline && !mutant::on(Mutant::LossNotSticky) {
             self.lapse();
         }
     }

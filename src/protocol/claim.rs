@@ -2,6 +2,7 @@
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
+use super::mutant::{self, Mutant};
 use super::quorum::MasterSet;
 use super::seat::Seat;
 use super::time::Moment;
@@ -12,7 +13,12 @@ use super::votes::{Fault, Vote};
 impl Attempt {
     pub(super) fn on_claimed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let seat = &mut self.seats[dispatch.to.index()];
-        let leaves_key = seat.has_left_key();
+        let leaves_key = seat.has_left_key() && !mutant::on(Mutant::LateGrantsKept);
+        let vote = match vote {
+            Vote::Held(_) if mutant::on(Mutant::RefusalsCount) => Vote::Granted,
+            Vote::Unknown(_) if mutant::on(Mutant::SilenceCounts) => Vote::Granted,
+            vote => vote,
+        };
         match self.stage {
             Stage::Claiming => {
                 if vote == Vote::Granted {
@@ -39,6 +45,7 @@ impl Attempt {
                 }
                 self.judge_deadline(now);
             }
+            Stage::Lost(_) | Stage::Released if mutant::on(Mutant::LateGrantsKept) => {}
             Stage::Lost(_) | Stage::Released => self.release_again(dispatch.to),
         }
     }
@@ -51,7 +58,10 @@ impl Attempt {
         if count.won(self.quorum) {
             let deadline = validity::deadline(self.quorum, self.seats.iter().filter_map(|seat| seat.until));
             match deadline {
-                Some(deadline) if now < deadline && self.stage == Stage::Claiming => {
+                Some(deadline)
+                    if (now < deadline || mutant::on(Mutant::LateWinAccepted))
+                        && self.stage == Stage::Claiming =>
+                {
                     self.deadline = deadline.min(self.cap);
                     self.stage = Stage::Held;
                     self.settle(Verdict::Won);
@@ -101,8 +111,10 @@ impl Attempt {
         self.rolled_back = true;
         self.stage = Stage::Failed;
         self.take_claims_back();
-        let nothing = self.may_have_key().is_empty();
-        let whom = if nothing { MasterSet::EMPTY } else { self.quorum.everyone() };
+        let whom = self.may_have_key();
+        let nothing = whom.is_empty() || mutant::on(Mutant::RollBackSkipped);
+        let everyone = if mutant::on(Mutant::RefusalsNotDeleted) { whom } else { self.quorum.everyone() };
+        let whom = if nothing { MasterSet::EMPTY } else { everyone };
         self.begin_release(whom, now);
     }
 
@@ -142,6 +154,7 @@ impl Attempt {
                 self.news.deadline |= deadline != self.deadline;
                 self.deadline = deadline;
             }
+            _ if mutant::on(Mutant::LossNotSticky) => {}
             _ => self.lose(Loss::Vanished),
         }
     }

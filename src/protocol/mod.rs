@@ -15,6 +15,9 @@
 //! * a **claim** is one attempt on all masters; to **extend** is one act, to **renew** is the habit of it;
 //! * a **stray** is a key of ours on a master that no win stands behind.
 
+#[doc(hidden)]
+pub mod mutant;
+
 pub mod time;
 
 pub mod quorum;
@@ -42,6 +45,8 @@ mod claim;
 pub mod renewal;
 
 pub mod release;
+
+mod likeness;
 
 #[cfg(test)]
 mod tests;

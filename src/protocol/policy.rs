@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::mutant::{self, Mutant};
+
 /// Timing rules of a client. The defaults suit five masters in several datacentres.
 ///
 /// `max_ttl` belongs to the fleet: every client of the same masters must use the same value, since a master that
@@ -76,7 +78,8 @@ impl Policy {
     /// How long a master that may have forgotten keeps silent: the longest ttl and its drift (safety of quarantine).
     #[must_use]
     pub fn quarantine(&self) -> Duration {
-        self.max_ttl.saturating_add(self.drift(self.max_ttl))
+        let least = if mutant::on(Mutant::QuarantineTooShort) { Duration::ZERO } else { self.max_ttl };
+        least.saturating_add(self.drift(self.max_ttl))
     }
 
     /// ⌈factor · ttl⌉ + 2 ms, in whole milliseconds: 1 ms for the masters' expiry precision, 1 ms as the least

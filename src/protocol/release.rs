@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Loss, Stage};
 use super::fanout::Dispatch;
+use super::mutant::{self, Mutant};
 use super::quorum::{MasterId, MasterSet};
 use super::seat::Seat;
 use super::time::Moment;
@@ -14,12 +15,12 @@ const SECOND_SWEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Releasing {
-    began: Option<Moment>,
+    pub(super) began: Option<Moment>,
     /// Masters that said the key is gone, and those among them where it was there until then.
-    gone: MasterSet,
-    deleted: MasterSet,
+    pub(super) gone: MasterSet,
+    pub(super) deleted: MasterSet,
     /// Whether somebody waits for the outcome of a release, rather than of a claim's roll-back.
-    reported: bool,
+    pub(super) reported: bool,
     /// Whether the keys were left to another process: nothing of them is ours to delete any more.
     pub(super) left: bool,
     pub(super) outcome: Option<Released>,
@@ -54,7 +55,9 @@ impl Attempt {
             Stage::Held if now < self.deadline => {
                 self.stage = Stage::Released;
                 self.releasing.reported = true;
-                self.begin_release(self.quorum.everyone(), now);
+                let known = mutant::on(Mutant::ReleaseSkipsDoubtful);
+                let whom = if known { self.backing() } else { self.quorum.everyone() };
+                self.begin_release(whom, now);
             }
             Stage::Held | Stage::Lost(_) => {
                 self.lapse();
@@ -73,7 +76,7 @@ impl Attempt {
         self.to_claim = MasterSet::EMPTY;
         self.to_renew = MasterSet::EMPTY;
         self.to_heal = MasterSet::EMPTY;
-        self.to_release = whom;
+        self.to_release = if mutant::on(Mutant::ReleaseForgotten) { MasterSet::EMPTY } else { whom };
         if self.releasing.reported {
             self.seats.iter_mut().for_each(|seat| seat.vote = None);
         }
@@ -93,7 +96,7 @@ impl Attempt {
 
     pub(super) fn on_released(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let master = dispatch.to;
-        let lingers_until = self.lingers_until(now);
+        let (began, longest) = (self.releasing.began.unwrap_or(now), self.longest);
         let ttl = self.ttl.as_duration();
         let seat = &mut self.seats[master.index()];
         match vote {
@@ -106,6 +109,7 @@ impl Attempt {
                 if seat.doubt.is_some() && seat.next_sweep.is_none() {
                     seat.sweeps += 1;
                     match seat.sweeps {
+                        1 if mutant::on(Mutant::SweptOnce) => seat.doubt = None,
                         1 => seat.next_sweep = Some(now.plus(SECOND_SWEEP)),
                         2 => seat.next_sweep = Some(now.plus(ttl)),
                         _ => seat.doubt = None,
@@ -118,7 +122,8 @@ impl Attempt {
             Vote::Failed(_) | Vote::Unknown(_) => {
                 let unsent = matches!(vote, Vote::Failed(Fault::Overloaded | Fault::Withdrawn));
                 let lost = unsent || matches!(vote, Vote::Unknown(_));
-                let of_use = (lost && seat.doubt.is_some()) || (seat.may_have_key() && now < lingers_until);
+                let of_use = (lost && seat.doubt.is_some())
+                    || (seat.may_have_key() && now < seat.gone_by(began, longest));
                 seat.next_sweep = of_use.then(|| now.plus(SECOND_SWEEP));
             }
         }
@@ -148,10 +153,9 @@ impl Attempt {
 
     pub(super) fn sweep(&mut self, now: Moment) {
         let Some(began) = self.releasing.began else { return };
-        let expired = now >= began.plus(self.longest);
         for master in self.quorum.everyone() {
             let seat = &mut self.seats[master.index()];
-            if expired && seat.unanswered == 0 {
+            if seat.unanswered == 0 && now >= seat.gone_by(began, self.longest) {
                 seat.set = false;
             }
             if seat.next_sweep.is_some_and(|due| now >= due) {
@@ -167,8 +171,8 @@ impl Attempt {
         let began = self.releasing.began?;
         let outcome =
             (self.releasing.reported && self.releasing.outcome.is_none()).then(|| self.release_limit());
-        let expiry = began.plus(self.longest);
-        let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then_some(expiry);
+        let gone_by = |seat: &Seat| seat.gone_by(began, self.longest);
+        let waiting = |seat: &Seat| (seat.set && seat.unanswered == 0).then(|| gone_by(seat));
         let seats = self.seats.iter().flat_map(|seat| seat.next_sweep.into_iter().chain(waiting(seat)));
         seats.chain(outcome).min()
     }
@@ -177,8 +181,10 @@ impl Attempt {
         self.releasing.began.map_or(Moment::NEVER, |began| began.plus(self.master_timeout))
     }
 
-    /// A key that was set before the release began is gone a ttl later.
+    /// When the last key that may still sit somewhere is gone by itself.
     fn lingers_until(&self, now: Moment) -> Moment {
-        self.releasing.began.unwrap_or(now).plus(self.longest)
+        let began = self.releasing.began.unwrap_or(now);
+        let kept = self.seats.iter().filter(|seat| seat.may_have_key());
+        kept.map(|seat| seat.gone_by(began, self.longest)).max().unwrap_or(began)
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempt::{Attempt, Stage};
 use super::fanout::Dispatch;
+use super::mutant::{self, Mutant};
 use super::quorum::{MasterId, MasterSet, Quorum};
 use super::request::Ttl;
 use super::seat::Seat;
@@ -16,22 +17,22 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
     /// The watchdog's next try, if there is a watchdog.
-    due: Option<Moment>,
+    pub(super) due: Option<Moment>,
     /// The next slot of the regular grid; retries go between slots.
-    regular: Moment,
-    period: Duration,
+    pub(super) regular: Moment,
+    pub(super) period: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
     /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
     /// masters farther away than the pause between two tries would confirm each, and none in time.
-    first: u32,
+    pub(super) first: u32,
     /// Masters whose latest answer since that round is a confirmation, or that the key is missing.
-    confirmed: MasterSet,
-    absent: MasterSet,
+    pub(super) confirmed: MasterSet,
+    pub(super) absent: MasterSet,
     /// The latest round that w masters confirmed.
-    confirmed_round: u32,
-    failing: bool,
-    warned: bool,
+    pub(super) confirmed_round: u32,
+    pub(super) failing: bool,
+    pub(super) warned: bool,
     /// A lease taken over from another process has no deadline until w masters have confirmed it.
     pub(super) adopting: bool,
 }
@@ -230,7 +231,9 @@ impl Attempt {
             }
             Vote::Absent | Vote::Held(_) => {
                 self.news.key_lost |= seat.until.is_some();
-                seat.forget(dispatch.round);
+                if !mutant::on(Mutant::AbsentIgnored) {
+                    seat.forget(dispatch.round);
+                }
                 self.renewal.unconfirm(master);
                 if current && vote == Vote::Absent {
                     self.renewal.absent = self.renewal.absent.with(master);
@@ -257,10 +260,13 @@ impl Attempt {
             }
             self.news.recovered |= std::mem::take(&mut renewal.failing);
         }
+        if !enough && !under_way && mutant::on(Mutant::FailedRenewalReleases) {
+            self.to_release = self.quorum.everyone();
+        }
         self.judge_deadline(now);
         self.renewal.warned &= now >= self.risk_begins();
         // Only behind w confirmations of the same round is a missing key known to be ours to create (rule 9).
-        if enough && self.stage == Stage::Held {
+        if (enough || mutant::on(Mutant::HealWithoutQuorum)) && self.stage == Stage::Held {
             let absent = std::mem::take(&mut self.renewal.absent);
             self.to_heal = absent.fold(self.to_heal, MasterSet::with);
         }
@@ -269,8 +275,12 @@ impl Attempt {
     /// A key created anew counts only from the next round on: `e_i` stays as it is.
     pub(super) fn on_healed(&mut self, dispatch: &Dispatch) {
         if self.stage == Stage::Held {
-            self.news.healed |= self.seats[dispatch.to.index()].set;
-        } else {
+            let seat = &mut self.seats[dispatch.to.index()];
+            self.news.healed |= seat.set;
+            if seat.set && mutant::on(Mutant::HealCountsAtOnce) {
+                seat.until = seat.until.max(Some(dispatch.stamp.plus(dispatch.ttl.validity())));
+            }
+        } else if !mutant::on(Mutant::LateHealKept) {
             self.release_again(dispatch.to);
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::mutant::{self, Mutant};
 use super::policy::Policy;
 
 /// The longest resource, in bytes. A key of this size costs every claim five times its length on the wire.
@@ -72,7 +73,8 @@ impl Ttl {
     /// ttl − drift: how long after the send stamp a vote counts.
     #[must_use]
     pub fn validity(self) -> Duration {
-        self.as_duration().saturating_sub(self.drift)
+        let drift = if mutant::on(Mutant::DriftDropped) { Duration::ZERO } else { self.drift };
+        self.as_duration().saturating_sub(drift)
     }
 
     /// ttl + drift: how long after it was set a key may stay, as this machine's clock counts.

@@ -1,6 +1,9 @@
 //! One master as one attempt sees it.
 
+use std::time::Duration;
+
 use super::fanout::{Act, Dispatch, Link};
+use super::mutant::{self, Mutant};
 use super::time::Moment;
 use super::votes::{Fault, Reply, Vote};
 
@@ -14,6 +17,8 @@ pub(super) struct Seat {
     pub(super) floor: u32,
     /// Whether the key was there when the master last told.
     pub(super) set: bool,
+    /// When it last said that the key is there.
+    pub(super) affirmed: Moment,
     /// The connection on which a command that creates the key went unanswered: it may be executed yet.
     pub(super) doubt: Option<Link>,
     /// Commands of ours without an answer, all together and by kind.
@@ -36,6 +41,7 @@ impl Seat {
         until: None,
         floor: 0,
         set: false,
+        affirmed: Moment::from_nanos(0),
         doubt: None,
         unanswered: 0,
         creating: 0,
@@ -60,6 +66,12 @@ impl Seat {
         matches!(self.vote, Some(Vote::Granted | Vote::Held(_) | Vote::Absent))
     }
 
+    /// When the key is gone by itself, as far as this master answered: `longest` after the release `began`, or after
+    /// the master said yes to a command that was slower than that.
+    pub(super) fn gone_by(&self, began: Moment, longest: Duration) -> Moment {
+        began.max(self.affirmed).plus(longest)
+    }
+
     pub(super) fn on_sent(&mut self, act: Act) {
         self.unanswered = self.unanswered.saturating_add(1);
         let count = self.count(act);
@@ -67,16 +79,20 @@ impl Seat {
     }
 
     /// Books an answer: what it says of the key, and of commands sent before it on the same connection.
-    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply) {
+    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply, now: Moment) {
         self.unanswered = self.unanswered.saturating_sub(1);
         let count = self.count(act);
         *count = count.saturating_sub(1);
         match reply.vote {
             Vote::Granted | Vote::Held(_) | Vote::Absent => {
-                if self.doubt.is_some() && self.doubt == reply.link {
+                if self.doubt.is_some() && (self.doubt == reply.link || mutant::on(Mutant::DoubtEndsAnywhere))
+                {
                     self.doubt = None;
                 }
                 self.set = reply.vote == Vote::Granted && act != Act::Release;
+                if self.set {
+                    self.affirmed = now;
+                }
             }
             Vote::Unknown(_) if act.creates() => {
                 let link = reply.link.unwrap_or(SOME_LINK);
@@ -89,7 +105,7 @@ impl Seat {
 
     /// Raises `e_i` by a confirmation, unless a later answer already said the key was gone.
     pub(super) fn confirm(&mut self, dispatch: &Dispatch) {
-        if dispatch.round > self.floor {
+        if dispatch.round > self.floor || mutant::on(Mutant::OldAnswersCount) {
             self.until = self.until.max(Some(dispatch.stamp.plus(dispatch.ttl.validity())));
         }
     }

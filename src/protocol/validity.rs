@@ -1,5 +1,6 @@
 //! Until when a lease is valid: the w-th largest of the masters' deadlines.
 
+use super::mutant::{self, Mutant};
 use super::quorum::Quorum;
 use super::time::Moment;
 
@@ -18,7 +19,12 @@ pub fn deadline(quorum: Quorum, confirmed: impl Iterator<Item = Moment>) -> Opti
         largest[place] = moment;
         count += 1;
     }
-    largest[..count].get(quorum.needed() - 1).copied()
+    let place = match quorum.needed() - 1 {
+        _ if mutant::on(Mutant::OneConfirmationIsEnough) => 0,
+        _ if mutant::on(Mutant::HalfIsEnough) => quorum.masters() / 2 - 1,
+        place => place,
+    };
+    largest[..count].get(place).copied()
 }
 
 #[cfg(test)]

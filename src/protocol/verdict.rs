@@ -1,5 +1,6 @@
 //! The judgement on a claim, as early as the votes allow.
 
+use super::mutant::{self, Mutant};
 use super::quorum::Quorum;
 
 /// How a claim ended.
@@ -29,8 +30,9 @@ impl Count {
         quorum.masters() - self.granted - self.held - self.silent
     }
 
-    pub(super) const fn won(self, quorum: Quorum) -> bool {
-        self.granted >= quorum.needed()
+    pub(super) fn won(self, quorum: Quorum) -> bool {
+        let half = mutant::on(Mutant::HalfIsEnough);
+        self.granted >= if half { quorum.masters() / 2 } else { quorum.needed() }
     }
 
     /// Whether w can no longer be reached: from here on the claim is only cleaned up.

@@ -117,6 +117,8 @@ fn nonsense(said: &Said<'_>) -> Vote {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -154,5 +156,30 @@ mod tests {
         }
         assert!(matches!(batch_refusal("OOM command not allowed"), Vote::Unknown(_)));
         assert!(matches!(batch_refusal("BUSY Redis is busy"), Vote::Failed(_)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+        #[test]
+        fn no_nonsense_is_a_grant(number: i64, text: Vec<u8>, words in "(?s).{0,40}", mark in "[=!]?") {
+            prop_assert_eq!(vote(Said::Number(number)) == Vote::Granted, number == 1);
+            let marked = [mark.as_bytes(), &text].concat();
+            for text in [text.as_slice(), &marked, words.as_bytes()] {
+                let said = vote(Said::Text(text));
+                prop_assert!(!matches!(said, Vote::Granted | Vote::Absent), "{:?} for {:?}", said, text);
+                // Only a text with its mark says that somebody else has the key, or that nothing was applied.
+                let held = matches!(said, Vote::Held(_));
+                prop_assert!(!held || text.starts_with(b"="), "{:?} for {:?}", said, text);
+                let failed = matches!(said, Vote::Failed(_));
+                prop_assert!(!failed || text.starts_with(b"!"), "{:?} for {:?}", said, text);
+            }
+            for said in [refusal(&words), batch_refusal(&words)] {
+                prop_assert!(matches!(said, Vote::Failed(_) | Vote::Unknown(_)), "{:?}", said);
+            }
+            // What refuses a whole batch refuses one command.
+            let (whole, one) = (batch_refusal(&words), refusal(&words));
+            prop_assert!(!matches!(whole, Vote::Failed(_)) || matches!(one, Vote::Failed(_)), "{:?}", words);
+        }
     }
 }

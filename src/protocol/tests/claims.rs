@@ -18,7 +18,7 @@ fn the_third_grant_wins_and_the_stragglers_raise_nothing_but_the_backing() {
 }
 
 #[test]
-fn split_votes_are_deleted_on_every_master_refusals_included() {
+pub(super) fn split_votes_are_deleted_on_every_master_refusals_included() {
     let mut scene = Scene::claim();
     scene.all_hear(&[1, 2], &Vote::Granted);
     scene.all_hear(&[3, 4], &held());

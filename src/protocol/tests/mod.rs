@@ -19,3 +19,6 @@ mod storm;
 mod promises;
 
 mod dice;
+
+#[cfg(feature = "mutants")]
+mod mutants;

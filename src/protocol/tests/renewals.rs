@@ -98,7 +98,7 @@ fn the_holder_is_warned_one_period_before_the_loss_and_once() {
 }
 
 #[test]
-fn absent_lowers_the_deadline_and_too_many_of_them_lose_the_lease_early() {
+pub(super) fn absent_lowers_the_deadline_and_too_many_of_them_lose_the_lease_early() {
     let mut scene = renewing();
     scene.all_hear(&[1, 2, 3], &Vote::Granted);
     assert_eq!(scene.deadline(), Some(FIRST + VALIDITY));
@@ -127,7 +127,7 @@ fn loss_is_for_good_one_nanosecond_after_and_at_the_deadline() {
 }
 
 #[test]
-fn only_w_confirmations_heal_and_the_healed_key_counts_from_the_next_round() {
+pub(super) fn only_w_confirmations_heal_and_the_healed_key_counts_from_the_next_round() {
     let mut scene = renewing();
     scene.all_hear(&[1, 2], &Vote::Absent);
     scene.all_hear(&[3, 4], &Vote::Granted);
@@ -143,7 +143,7 @@ fn only_w_confirmations_heal_and_the_healed_key_counts_from_the_next_round() {
 }
 
 #[test]
-fn a_heal_after_the_loss_or_the_release_is_deleted_and_none_is_sent() {
+pub(super) fn a_heal_after_the_loss_or_the_release_is_deleted_and_none_is_sent() {
     let mut scene = renewing();
     scene.hears(1, Vote::Absent);
     scene.all_hear(&[2, 3, 4, 5], &Vote::Granted);
@@ -163,7 +163,7 @@ fn a_heal_after_the_loss_or_the_release_is_deleted_and_none_is_sent() {
 }
 
 #[test]
-fn a_restarted_master_loses_its_vote_and_its_old_answers() {
+pub(super) fn a_restarted_master_loses_its_vote_and_its_old_answers() {
     let mut scene = renewing();
     scene.all_hear(&[1, 2], &Vote::Granted);
     scene.connected(4, true);

@@ -124,12 +124,26 @@ fn a_sweep_without_an_answer_is_repeated_however_late_it_is() {
 }
 
 #[test]
-fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
+pub(super) fn a_grant_that_comes_after_its_delete_failed_is_deleted_at_once() {
     let mut scene = Scene::claim();
     scene.all_hear(&[1, 2, 3], &held());
     scene.hears(4, Vote::Granted);
     assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
     scene.hears_of(Act::Release, 5, unreachable());
     scene.hears(5, Vote::Granted);
+    assert_eq!(scene.sent(), "Release m5");
+}
+
+#[test]
+fn a_key_that_came_late_stays_a_ttl_from_then_on_and_is_deleted_on_the_next_connection() {
+    let mut scene = Scene::claim();
+    scene.attempt.abandon(scene.now());
+    assert_eq!(scene.sent(), "Release m1 m2 m3 m4 m5");
+    (1..=4).for_each(|master| scene.hears(master, Vote::Granted));
+    scene.all_hear(&[1, 2, 3, 4], &Vote::Granted);
+    scene.time(900 * MS).hears(5, Vote::Granted);
+    scene.time(1_100 * MS).hears(5, broken());
+    assert_eq!(scene.attempt.strays(), masters(&[5]), "set as late as 900 ms, for a second");
+    scene.time(1_200 * MS).connected(5, false);
     assert_eq!(scene.sent(), "Release m5");
 }

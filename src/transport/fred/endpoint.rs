@@ -16,6 +16,9 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+mod strange;
+
 pub use error::{BadUrl, EndpointError};
 
 /// More votes than this make no lock safer, only slower; a longer list is a mistake.
