@@ -210,8 +210,9 @@ impl fmt::Debug for Endpoint {
             Address::Socket(path) => debug.field("scheme", &"redis+unix").field("path", path),
         };
         debug.field("db", &self.db);
-        if let Some(login) = &self.login {
-            debug.field("user", &login.user).field("password", &format_args!("<hidden>"));
+        // The user too: whoever wrote `redis://secret:@host` took the one for the other.
+        if self.login.is_some() {
+            debug.field("login", &format_args!("<hidden>"));
         }
         debug.finish()
     }

@@ -225,7 +225,7 @@ fn nothing_shows_the_password() {
     let good = parsed("redis://u:s3cret@h/2");
     assert_eq!(
         format!("{good:?}"),
-        r#"Endpoint { scheme: "redis", host: "h", port: 6379, db: Some(2), user: "u", password: <hidden> }"#
+        r#"Endpoint { scheme: "redis", host: "h", port: 6379, db: Some(2), login: <hidden> }"#
     );
     let whole = [
         "redis://u:s3cret@host",
