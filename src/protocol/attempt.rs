@@ -296,9 +296,14 @@ impl Attempt {
 
     pub(super) fn lose(&mut self, why: Loss) {
         self.stage = Stage::Lost(why);
+        self.take_back();
+        self.news.lost = true;
+    }
+
+    /// What was decided and not handed over yet is of no use any more.
+    pub(super) fn take_back(&mut self) {
+        self.to_claim = MasterSet::EMPTY;
         self.to_renew = MasterSet::EMPTY;
         self.to_heal = MasterSet::EMPTY;
-        self.to_claim = MasterSet::EMPTY;
-        self.news.lost = true;
     }
 }

@@ -73,9 +73,7 @@ impl Attempt {
     pub(super) fn begin_release(&mut self, whom: MasterSet, now: Moment) {
         self.round += 1;
         self.releasing.began = Some(now);
-        self.to_claim = MasterSet::EMPTY;
-        self.to_renew = MasterSet::EMPTY;
-        self.to_heal = MasterSet::EMPTY;
+        self.take_back();
         self.to_release = if mutant::on(Mutant::ReleaseForgotten) { MasterSet::EMPTY } else { whom };
         if self.releasing.reported {
             self.seats.iter_mut().for_each(|seat| seat.vote = None);

@@ -93,9 +93,7 @@ impl Attempt {
     /// Leaves the keys to their ttl: the lease is no longer ours to renew or to release.
     pub fn leave(&mut self) {
         self.stage = Stage::Released;
-        self.to_renew = MasterSet::EMPTY;
-        self.to_heal = MasterSet::EMPTY;
-        self.to_claim = MasterSet::EMPTY;
+        self.take_back();
         self.seats.fill(Seat::EMPTY);
         self.releasing.left = true;
     }

@@ -10,6 +10,8 @@ use ::fred::types::{
     config::{Config, Server, ServerConfig},
 };
 
+use crate::protocol::quorum::MOST_MASTERS;
+
 mod error;
 mod read;
 
@@ -20,9 +22,6 @@ mod tests;
 mod strange;
 
 pub use error::{BadUrl, EndpointError};
-
-/// More votes than this make no lock safer, only slower; a longer list is a mistake.
-pub(crate) const MAX_MASTERS: usize = 32;
 
 /// One master's address and login.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Endpoint {
         let mut count = 0;
         for url in urls {
             count += 1;
-            if count > MAX_MASTERS {
+            if count > MOST_MASTERS {
                 continue;
             }
             let endpoint = Self::parse(url.as_ref())
@@ -71,7 +70,7 @@ impl Endpoint {
         }
         match count {
             0 => Err(EndpointError::NoMasters),
-            count if count > MAX_MASTERS => Err(EndpointError::TooMany { count }),
+            count if count > MOST_MASTERS => Err(EndpointError::TooMany { count }),
             _ => Ok(endpoints),
         }
     }

@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use super::MAX_MASTERS;
+use crate::protocol::quorum::MOST_MASTERS;
 
 /// The list of masters cannot be used. Masters are counted from 1, as `m1`, `m2`, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -16,7 +16,7 @@ pub enum EndpointError {
     #[error("no masters given: name each by its URL, e.g. redis://m1.example:6379 (five are usual)")]
     NoMasters,
     /// The list is longer than a quorum can sensibly be.
-    #[error("{count} masters given, at most {MAX_MASTERS} are allowed: five are usual")]
+    #[error("{count} masters given, at most {MOST_MASTERS} are allowed: five are usual")]
     TooMany {
         /// How many were given.
         count: usize,
