@@ -278,6 +278,7 @@ const fn letter(act: Act) -> &'static str {
     match act {
         Act::Claim => "c",
         Act::Watch => "w",
+        Act::Raise => "R",
         Act::Renew => "x",
         Act::Heal => "h",
         Act::Release => "d",

@@ -62,9 +62,11 @@ impl Attempt {
                     if (now < deadline || mutant::on(Mutant::LateWinAccepted))
                         && self.stage == Stage::Claiming =>
                 {
-                    self.deadline = deadline.min(self.cap);
-                    self.stage = Stage::Held;
-                    self.settle(Verdict::Won);
+                    if self.has_token() {
+                        self.deadline = deadline.min(self.cap);
+                        self.stage = Stage::Held;
+                        self.settle(Verdict::Won);
+                    }
                 }
                 _ => {
                     self.settle(Verdict::TooLate);
@@ -81,6 +83,12 @@ impl Attempt {
                 self.settle(why);
             }
         }
+    }
+
+    pub(super) fn claim_limit(&self) -> Moment {
+        // Raising counters is a second round.
+        let rounds = if self.numbering.as_ref().is_some_and(|numbering| numbering.raising) { 2 } else { 1 };
+        self.started.plus(self.master_timeout * rounds)
     }
 
     /// The time limit: whoever has not answered by now counts as silent.

@@ -4,6 +4,8 @@
 //! script of commands on it and on a real one. [`MemoryTransport`] puts one task in front of each, so that answers
 //! come in order and never inside the call.
 
+mod counters;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::{Ask, LinkWatcher, Refused, Transport};
 use crate::protocol::fanout::{Act, Link};
+use crate::protocol::fencing::Counters;
 use crate::protocol::quorum::{MOST_MASTERS, MasterId};
 use crate::protocol::request::Ttl;
 use crate::protocol::time::Moment;
@@ -23,6 +26,9 @@ use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Master {
     keys: BTreeMap<Bytes, Entry>,
+    counters: Counters,
+    /// Whether it lost its counters and does not have them again.
+    uncounted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,13 +50,13 @@ impl Master {
                     self.keys.insert(resource.clone(), created());
                     Vote::Granted
                 }
-                Act::Renew | Act::Release => Vote::Absent,
+                Act::Raise | Act::Renew | Act::Release => Vote::Absent,
             };
         };
         let ours = entry.value.as_ref().is_some_and(|value| is_ours(value, holder));
         match act {
             Act::Watch => Vote::Held(entry.incumbent(now)),
-            Act::Claim => Vote::Held(Incumbent::default()),
+            Act::Claim | Act::Raise => Vote::Held(Incumbent::default()),
             _ if !ours => Vote::Held(Incumbent::default()),
             Act::Renew | Act::Heal => {
                 entry.expires = Some(entry.expires.map_or(expires, |before| before.max(expires)));
@@ -85,9 +91,12 @@ impl Master {
         self.keys.remove(resource);
     }
 
-    /// Forgets everything, as a restart without data does.
+    /// Forgets everything, as a restart without data does. It takes no part in fencing until it is told counters to
+    /// [`recover`](Self::recover).
     pub fn forget(&mut self) {
         self.keys.clear();
+        self.counters.clear();
+        self.uncounted = true;
     }
 
     /// The value that stands at `resource`; empty for a key of another type.
@@ -188,12 +197,13 @@ fn serve(
                 ask.withdraw(Fault::Withdrawn);
                 continue;
             }
-            let vote = {
+            let (vote, number) = {
                 let mut master = master.lock().unwrap_or_else(PoisonError::into_inner);
                 let dispatch = ask.dispatch();
-                master.execute(dispatch.act, &ask.resource(), &ask.holder(), dispatch.ttl, tell())
+                let act = (dispatch.act, dispatch.fence);
+                master.execute_fenced(act, &ask.resource(), &ask.holder(), dispatch.ttl, tell())
             };
-            ask.answer(vote, Link(1));
+            ask.answer_numbered(vote, number, Link(1));
         }
     });
     (queue, task)

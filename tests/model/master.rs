@@ -70,7 +70,7 @@ impl Master {
             return Vote::Granted;
         };
         match act {
-            Act::Claim | Act::Watch => return Vote::Held(Incumbent::default()),
+            Act::Claim | Act::Watch | Act::Raise => return Vote::Held(Incumbent::default()),
             Act::Renew if row.has(Habit::RenewsBySet) => *key = created,
             Act::Renew if row.has(Habit::RenewsBlindly) => key.expires = key.expires.max(expires),
             Act::Release if row.has(Habit::DeletesBlindly) || command.looked => self.key = None,

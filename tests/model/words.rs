@@ -89,6 +89,7 @@ fn name(life: usize) -> char {
 const fn act_name(act: Act) -> &'static str {
     match act {
         Act::Claim | Act::Watch => "claim",
+        Act::Raise => "raise",
         Act::Renew => "renewal",
         Act::Heal => "heal",
         Act::Release => "delete",

@@ -109,7 +109,7 @@ impl Life {
 
     /// The attempt gets an answer by the connection `link`.
     pub(crate) fn answer(&mut self, dispatch: &Dispatch, vote: Vote, link: u32, now: u64) -> News {
-        let reply = Reply { vote, link: Some(Link(link)) };
+        let reply = Reply { vote, link: Some(Link(link)), number: None };
         self.machine.on_reply(dispatch, reply, Moment::from_nanos(now));
         self.pump(now)
     }

@@ -84,6 +84,10 @@ pub(crate) enum Command {
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
     Init,
+    /// Has fencing go on where too many masters lost their counters together.
+    ///
+    /// By calling it you assert that no fencing token above the floor was handed out.
+    FenceFloor(FenceFloor),
     /// Masters on this machine, and faults on them.
     #[command(subcommand)]
     Testbed(Testbed),
@@ -103,6 +107,10 @@ pub(crate) struct Acquire {
     /// How long to wait for it; 0s tries once.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
+    /// Prints a fencing token behind the holder id: a number that rises with every fenced hold of the resource, for
+    /// whoever must refuse what comes from a holder that is over.
+    #[arg(long)]
+    pub(crate) fence: bool,
 }
 
 #[derive(Debug, Args)]
@@ -124,6 +132,12 @@ pub(crate) struct Release {
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FenceFloor {
+    /// All tokens from now on are greater [default: the greatest in sight, or a day ahead of this machine's clock].
+    pub(crate) floor: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `quorlock inspect`: what stands at a resource, master by master, and what that comes to.
 
 use quorlock::protocol::votes::Remaining;
-use quorlock::{Abstention, Finding, Inspection, KeyState, Sighting};
+use quorlock::{Abstention, FencingToken, Finding, Inspection, KeyState, Sighting};
 use serde_json::{Value, json};
 
 use crate::args::{Global, Inspect};
@@ -22,7 +22,8 @@ pub(crate) async fn run(global: &Global, args: &Inspect) -> Result<Exit, Failure
 
 /// Columns as wide as they must be.
 fn table(inspection: &Inspection) -> String {
-    let mut rows = vec![["", "master", "state", "holder", "ttl", "round trip", "votes"].map(str::to_owned)];
+    let mut rows =
+        vec![["", "master", "state", "holder", "fence", "ttl", "round trip", "votes"].map(str::to_owned)];
     for (index, sighting) in inspection.sightings.iter().enumerate() {
         rows.push(row(index, sighting));
     }
@@ -40,10 +41,10 @@ fn table(inspection: &Inspection) -> String {
     lines.join("\n")
 }
 
-fn row(index: usize, sighting: &Sighting) -> [String; 7] {
+fn row(index: usize, sighting: &Sighting) -> [String; 8] {
     let (state, holder, ttl) = match &sighting.key {
         Ok(KeyState::Free) => ("free", String::new(), String::new()),
-        Ok(KeyState::Held { holder, remaining }) => ("held", whole(holder), left(*remaining)),
+        Ok(KeyState::Held { holder, remaining, .. }) => ("held", whole(holder), left(*remaining)),
         Ok(KeyState::OtherType { remaining }) => ("held", "(not a string)".to_owned(), left(*remaining)),
         Err(_) => ("unseen", String::new(), String::new()),
     };
@@ -53,6 +54,7 @@ fn row(index: usize, sighting: &Sighting) -> [String; 7] {
         sighting.master.clone(),
         state.to_owned(),
         holder,
+        number(sighting).map(|number| number.to_string()).unwrap_or_default(),
         ttl,
         if seen { show(sighting.round_trip) } else { String::new() },
         match sighting.abstains {
@@ -62,6 +64,14 @@ fn row(index: usize, sighting: &Sighting) -> [String; 7] {
             Some(Abstention::NeverAdmitted) => "abstains: not admitted since its start".to_owned(),
         },
     ]
+}
+
+/// What stands behind the holder of a fenced lock.
+fn number(sighting: &Sighting) -> Option<FencingToken> {
+    match &sighting.key {
+        Ok(KeyState::Held { fence, .. }) => *fence,
+        _ => None,
+    }
 }
 
 /// Not cut, as in other texts: it is copied from here into the next command.
@@ -80,7 +90,8 @@ fn left(remaining: Remaining) -> String {
 fn sentence(inspection: &Inspection, finding: &Finding) -> String {
     let (masters, needed) = (inspection.quorum.masters(), inspection.quorum.needed());
     match finding {
-        Finding::Held { holder, votes, at_least } => {
+        Finding::Held { holder, fence, votes, at_least } => {
+            let fence = fence.map(|fence| format!(" with fencing token {fence}")).unwrap_or_default();
             let who = if holder.is_empty() { "a key of another type".to_owned() } else { whole(holder) };
             let until = match at_least {
                 Some(left) => format!("valid for {} more at least", show(*left)),
@@ -88,7 +99,7 @@ fn sentence(inspection: &Inspection, finding: &Finding) -> String {
                     "without a ttl: it never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned()
                 }
             };
-            format!("held by {who} on {votes} of {masters} masters ({needed} needed), {until}")
+            format!("held by {who}{fence} on {votes} of {masters} masters ({needed} needed), {until}")
         }
         Finding::Free => {
             let stray =
@@ -111,17 +122,21 @@ fn sentence(inspection: &Inspection, finding: &Finding) -> String {
 
 fn object(resource: &[u8], inspection: &Inspection, finding: &Finding) -> Value {
     let (word, holder, votes, at_least) = match finding {
-        Finding::Held { holder, votes, at_least } => ("held", Some(output::text(holder)), *votes, *at_least),
+        Finding::Held { holder, votes, at_least, .. } => {
+            ("held", Some(output::text(holder)), *votes, *at_least)
+        }
         Finding::Free => ("free", None, 0, None),
         Finding::Leftovers => ("leftovers", None, 0, None),
         Finding::Split => ("split", None, 0, None),
         Finding::NoQuorum => ("no_quorum", None, 0, None),
     };
+    let fence = if let Finding::Held { fence, .. } = finding { *fence } else { None };
     let masters: Vec<Value> = inspection.sightings.iter().map(sighting).collect();
     json!({
         "outcome": word,
         "resource": output::text(resource),
         "holder": holder,
+        "fence": fence.map(FencingToken::as_u64),
         "holding": votes,
         "needed": inspection.quorum.needed(),
         "validity_ms": at_least.map(millis),
@@ -136,7 +151,7 @@ fn sighting(sighting: &Sighting) -> Value {
     };
     let (state, holder, remaining) = match &sighting.key {
         Ok(KeyState::Free) => ("free", None, None),
-        Ok(KeyState::Held { holder, remaining }) => {
+        Ok(KeyState::Held { holder, remaining, .. }) => {
             ("held", Some(output::text(holder)), millis_of(remaining))
         }
         Ok(KeyState::OtherType { remaining }) => ("other_type", None, millis_of(remaining)),
@@ -150,6 +165,7 @@ fn sighting(sighting: &Sighting) -> Value {
         "master": sighting.master,
         "state": state,
         "holder": holder,
+        "fence": number(sighting).map(FencingToken::as_u64),
         "remaining_ms": remaining,
         "round_trip_us": u64::try_from(sighting.round_trip.as_micros()).unwrap_or(u64::MAX),
         "abstains": abstains,

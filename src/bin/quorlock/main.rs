@@ -10,6 +10,7 @@ mod duration;
 mod ending;
 mod exit;
 mod extend;
+mod fence_floor;
 mod fleet;
 mod init;
 mod inspect;
@@ -48,6 +49,7 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
         Command::Init => init::run(global).await,
+        Command::FenceFloor(args) => fence_floor::run(global, args).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
         Command::DemoWorker(args) => demo::worker::run(global, args).await,

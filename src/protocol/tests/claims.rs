@@ -129,7 +129,7 @@ fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
     let wants = |attempt: &Attempt, nanos| attempt.wants(&asked[4], after(nanos));
     assert!(wants(&attempt, 100 * MS - 1) && !wants(&attempt, 100 * MS));
     for dispatch in &asked[..3] {
-        let reply = Reply { vote: Vote::Granted, link: None };
+        let reply = Reply { vote: Vote::Granted, link: None, number: None };
         attempt.on_reply(dispatch, reply, after(MS));
     }
     assert!(wants(&attempt, VALIDITY - 1) && !wants(&attempt, VALIDITY), "a straggler still helps the win");

@@ -152,7 +152,7 @@ impl Scene {
             |(dispatch, _): &(Dispatch, Link)| dispatch.act == act && dispatch.to.index() == master - 1;
         let place = self.outstanding.iter().position(is_it).expect("that was not asked of it");
         let (dispatch, link) = self.outstanding.remove(place);
-        self.attempt.on_reply(&dispatch, Reply { vote, link: Some(link) }, self.now);
+        self.attempt.on_reply(&dispatch, Reply { vote, link: Some(link), number: None }, self.now);
     }
 
     pub(super) fn all_hear(&mut self, numbers: &[usize], vote: &Vote) {

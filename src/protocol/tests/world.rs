@@ -55,12 +55,12 @@ impl Master {
                 }
                 Vote::Granted
             }
-            (Some(_), Act::Claim | Act::Watch) => Vote::Granted,
+            (Some(_), Act::Claim | Act::Watch | Act::Raise) => Vote::Granted,
             (Some(_), Act::Release) => {
                 self.key = None;
                 Vote::Granted
             }
-            (None, Act::Renew | Act::Release) => Vote::Absent,
+            (None, Act::Raise | Act::Renew | Act::Release) => Vote::Absent,
             (None, Act::Claim | Act::Watch | Act::Heal) => {
                 self.key = Some(fresh);
                 Vote::Granted
@@ -205,7 +205,7 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, flight: &Flight, vote: Vote) {
-        let reply = Reply { vote, link: Some(Link(flight.link)) };
+        let reply = Reply { vote, link: Some(Link(flight.link)), number: None };
         self.actors[flight.attempt].machine.on_reply(&flight.dispatch, reply, moment(self.now));
         self.pump(flight.attempt);
     }

@@ -42,11 +42,13 @@ impl Call {
     }
 
     /// Makes the call ready for its first poll, which sends it.
-    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts) {
+    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str) {
         let (kind, request) = match self.asks.as_slice() {
-            [ask] if ask.dispatch().act == Act::Claim => (Kind::Claim, Request::claim(ask)),
+            [ask] if ask.dispatch().act == Act::Claim && ask.dispatch().fence.is_none() => {
+                (Kind::Claim, Request::claim(ask))
+            }
             [ask] if ask.dispatch().act == Act::Release => (Kind::Release, Request::release(ask, scripts)),
-            asks => (Kind::Batch, Request::batch(asks, scripts)),
+            asks => (Kind::Batch, Request::batch(asks, scripts, run_id)),
         };
         self.kind = kind;
         self.sent = Instant::now();
@@ -71,11 +73,11 @@ impl Call {
                 Ok(said) => {
                     let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
-                        let vote = classify::one(ask.dispatch().act, said);
+                        let (vote, number) = classify::one_of_many(ask.dispatch(), said);
                         if let Some(words) = says_no_master(&vote) {
                             no_master = Some(words.to_owned());
                         }
-                        ask.answer(vote, link);
+                        ask.answer_numbered(vote, number, link);
                     }
                     return no_master;
                 }
@@ -119,16 +121,19 @@ impl Request {
         Self::Script { script, keys: vec![ask.resource().into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
-    fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
-        let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect();
+    fn batch(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
+        let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch())).collect();
         let keys = asks.iter().map(|ask| Key::from(ask.resource())).collect();
         let ttl = common_ttl(asks);
-        let mut args = Vec::with_capacity(2 + asks.len() * if ttl.is_some() { 1 } else { 2 });
+        let mut args = Vec::with_capacity(3 + asks.len() * if ttl.is_some() { 1 } else { 2 });
         args.push(Value::from(acts));
         args.push(ttl.map_or(Value::from_static_str(""), |ttl| Value::Integer(ttl.into())));
-        args.extend(asks.iter().map(|ask| Value::Bytes(ask.holder())));
+        args.extend(asks.iter().map(holder));
         if ttl.is_none() {
             args.extend(asks.iter().map(|ask| Value::Integer(ask.dispatch().ttl.as_millis().into())));
+        }
+        if asks.iter().any(|ask| ask.dispatch().fence.is_some()) {
+            args.push(Value::String(run_id.clone()));
         }
         let script = match scripts {
             Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
@@ -147,6 +152,14 @@ impl Request {
             Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
         }
     }
+}
+
+/// Who signs the key, and what there is to do with a counter.
+fn holder(ask: &Ask) -> Value {
+    Value::Bytes(match ask.dispatch().fence {
+        None => ask.holder(),
+        Some(fence) => script::fenced_holder(&ask.holder(), &ask.resource(), fence).into(),
+    })
 }
 
 /// The ttl that all asks share; deletes share any.

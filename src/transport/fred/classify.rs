@@ -3,7 +3,7 @@
 use ::fred::error::{Error, ErrorKind};
 use ::fred::types::Value;
 
-use crate::protocol::fanout::Act;
+use crate::protocol::fanout::{Act, Dispatch, Fence};
 use crate::protocol::votes::{Fault, Incumbent, Vote};
 use crate::transport::script::{self, Said};
 
@@ -38,7 +38,16 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
     }
 }
 
-/// One answer out of a batch.
+/// One answer out of a batch, with the number that the key of a fenced claim took. Such a claim has no other yes.
+pub(super) fn one_of_many(dispatch: &Dispatch, said: &Value) -> (Vote, Option<u64>) {
+    let number = match dispatch.fence {
+        Some(Fence::Propose(_)) => said.as_bytes().and_then(|text| script::number(Said::Text(text))),
+        _ => None,
+    };
+    (if number.is_some() { Vote::Granted } else { one(dispatch.act, said) }, number)
+}
+
+/// One answer.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
     let said = match said {
         Value::Integer(number) => Said::Number(*number),

@@ -9,7 +9,9 @@ mod admission;
 mod call;
 mod classify;
 mod connect;
+mod counters;
 pub(crate) mod endpoint;
+mod floor;
 mod info;
 mod link;
 mod outbox;
@@ -26,6 +28,8 @@ mod handshake;
 
 pub use admission::Admission;
 pub(crate) use connect::Dialer;
+pub(crate) use floor::set as set_fence_floor;
+pub use floor::{FenceFloor, FenceFloorError};
 pub use probe::{Abstention, Finding, InitError, Inspection, KeyState, Sighting};
 pub(crate) use probe::{init, inspect};
 pub(crate) use supervisor::Purpose;

@@ -11,10 +11,13 @@ use futures::future::join_all;
 
 use super::admission::{ADMITTED, QUARANTINE};
 use super::connect::{Connection, Dialer, explain};
+use super::counters::{self, Seen};
+use crate::protocol::fencing::FencingToken;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::Quorum;
 use crate::protocol::request::printable;
 use crate::protocol::votes::Remaining;
+use crate::transport::script::COUNTERS;
 
 /// What stands at one resource on all masters, at about one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +57,10 @@ pub enum KeyState {
     Free,
     /// A string stands there.
     Held {
-        /// Its value: the holder.
+        /// Who signed it.
         holder: Vec<u8>,
+        /// The number that stands behind the holder, where the lock is fenced: at most its token.
+        fence: Option<FencingToken>,
         /// How long it will stay.
         remaining: Remaining,
     },
@@ -73,6 +78,8 @@ pub enum Finding {
     Held {
         /// The holder.
         holder: Vec<u8>,
+        /// Its fencing token, where w masters show the same; else it is above what most of them show.
+        fence: Option<FencingToken>,
         /// On how many masters.
         votes: usize,
         /// How long w of them keep the key, drift subtracted; `None` if for ever.
@@ -102,7 +109,7 @@ impl Inspection {
         for key in &seen {
             let (holder, remaining) = match key {
                 KeyState::Free => continue,
-                KeyState::Held { holder, remaining } => (holder.as_slice(), remaining),
+                KeyState::Held { holder, remaining, .. } => (holder.as_slice(), remaining),
                 KeyState::OtherType { remaining } => (b"".as_slice(), remaining),
             };
             let left = if let Remaining::For(left) = remaining { Some(*left) } else { None };
@@ -114,7 +121,8 @@ impl Inspection {
         if let Some((holder, lefts)) = holders.iter_mut().find(|(_, lefts)| lefts.len() >= needed) {
             lefts.sort_by_key(|left| std::cmp::Reverse(left.unwrap_or(Duration::MAX)));
             let at_least = lefts[needed - 1].map(|left| left.saturating_sub(policy.drift(left)));
-            return Finding::Held { holder: holder.to_vec(), votes: lefts.len(), at_least };
+            let (holder, votes) = (holder.to_vec(), lefts.len());
+            return Finding::Held { fence: agreed(&seen, &holder, needed), holder, votes, at_least };
         }
         let free = seen.iter().filter(|key| ***key == KeyState::Free).count();
         match holders.len() {
@@ -123,6 +131,28 @@ impl Inspection {
             _ => Finding::Split,
         }
     }
+}
+
+/// The token that `needed` keys of the holder show.
+fn agreed(seen: &[&KeyState], holder: &[u8], needed: usize) -> Option<FencingToken> {
+    let tokens: Vec<FencingToken> = seen
+        .iter()
+        .filter_map(|key| match key {
+            KeyState::Held { holder: other, fence, .. } if other == holder => *fence,
+            _ => None,
+        })
+        .collect();
+    let shown = |token: &&FencingToken| tokens.iter().filter(|other| other == token).count() >= needed;
+    tokens.iter().find(shown).copied()
+}
+
+/// Who signed a key, and the number behind it.
+fn signature(value: &[u8]) -> (Vec<u8>, Option<FencingToken>) {
+    let parts = value.iter().rposition(|byte| *byte == b'|').and_then(|bar| {
+        let number = std::str::from_utf8(&value[bar + 1..]).ok()?;
+        Some((value[..bar].to_vec(), number.parse().ok()?))
+    });
+    parts.map_or_else(|| (value.to_vec(), None), |(holder, token)| (holder, Some(token)))
 }
 
 pub(crate) async fn inspect(dialers: &[Dialer], quorum: Quorum, resource: &[u8]) -> Inspection {
@@ -146,8 +176,8 @@ async fn sight(master: String, connection: &Connection, resource: &[u8]) -> Sigh
     let key = match value {
         Ok(Value::Null) => Ok(KeyState::Free),
         Ok(value) => remaining(client, resource).await.map(|remaining| {
-            let holder = value.as_bytes().unwrap_or_default().to_vec();
-            KeyState::Held { holder, remaining }
+            let (holder, fence) = signature(value.as_bytes().unwrap_or_default());
+            KeyState::Held { holder, fence, remaining }
         }),
         Err(error) if error.details().starts_with("WRONGTYPE") => {
             remaining(client, resource).await.map(|remaining| KeyState::OtherType { remaining })
@@ -237,12 +267,15 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
     if !troubles.is_empty() {
         return Err(InitError { troubles, admitted: Vec::new() });
     }
+    let looks = connections.iter().map(|one| counters::look(&one.client, &one.info.run_id));
+    let never_fenced = join_all(looks).await.iter().all(|seen| *seen == Seen::None);
     let mut admitted = Vec::new();
     for (name, connection) in names.iter().zip(&connections) {
-        let args = vec![connection.info.run_id.to_string(), policy.max_ttl().as_millis().to_string()];
+        let first = if never_fenced { "first" } else { "" }.to_owned();
+        let args = vec![connection.info.run_id.to_string(), policy.max_ttl().as_millis().to_string(), first];
         match connection
             .client
-            .eval::<String, _, _, _>(include_str!("../lua/init.lua"), vec![ADMITTED], args)
+            .eval::<String, _, _, _>(include_str!("../lua/init.lua"), vec![ADMITTED, COUNTERS], args)
             .await
         {
             Ok(said) if said == "admitted" => admitted.push(name.clone()),
@@ -269,7 +302,7 @@ impl fmt::Display for KeyState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, remaining) = match self {
             Self::Free => return f.write_str("free"),
-            Self::Held { holder, remaining } => (printable(holder), remaining),
+            Self::Held { holder, remaining, .. } => (printable(holder), remaining),
             Self::OtherType { remaining } => ("a key of another type".to_owned(), remaining),
         };
         match remaining {
