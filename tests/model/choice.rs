@@ -1,11 +1,12 @@
 //! Which steps are open in a world, less those that cannot matter.
 
 use quorlock::protocol::attempt::Stage;
+use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
 
 use super::row::{Habit, LATEST, REACH, Row, TICK};
 use super::step::Step;
-use super::world::{MOST, World};
+use super::world::{Life, MOST, World};
 
 impl World {
     /// All open steps. `each` is the likeness of each master: of several alike only the first need move.
@@ -88,9 +89,12 @@ impl World {
         out.extend((0..wire.ghosts.len()).map(|nth| Step::Haunt(life, master, nth)));
     }
 
-    /// What may happen to a master. One that has no key has nothing to forget.
+    /// What may happen to a master. One that has no key has nothing to forget but its counter.
     fn choices_at(&self, row: &Row, nth: usize, out: &mut Vec<Step>) {
         let master = &self.masters[nth];
+        if row.fenced {
+            self.choices_of_counter(row, nth, out);
+        }
         let soon = |end: u64| end - self.now <= row.haste();
         if let Some(key) = master.key {
             out.extend((self.budget.crashes > 0).then_some(Step::Restart(nth, false)));
@@ -100,6 +104,26 @@ impl World {
         }
         if master.quarantine > 0 && soon(master.quarantine) {
             out.push(Step::Readmit(nth));
+        }
+    }
+
+    fn choices_of_counter(&self, row: &Row, nth: usize, out: &mut Vec<Step>) {
+        let master = &self.masters[nth];
+        if master.key.is_none() && master.counter > 0 {
+            out.extend((self.budget.crashes > 0).then_some(Step::Restart(nth, false)));
+        }
+        if master.uncounted && (master.quarantine == 0 || row.has(Habit::ReadsInQuarantine)) {
+            let news = self.greatest_of_others(row, nth);
+            out.extend((news.is_some() && news != master.told).then_some(Step::ReadCounters(nth)));
+        }
+        if master.told.is_some() && master.quarantine == 0 {
+            out.push(Step::Recover(nth));
+        }
+        out.extend((self.budget.bumps > 0).then_some(Step::Bump(nth)));
+        if self.budget.replays > 0 {
+            let executed = |life: &Life| life.machine.backing().contains(MasterId::new(nth).expect("few"));
+            let replayed = (0..self.lives.len()).filter(|life| executed(&self.lives[*life]));
+            out.extend(replayed.map(|life| Step::Replay(life, nth)));
         }
     }
 
