@@ -14,7 +14,7 @@ impl World {
         out.clear();
         let unborn = row.attempts - self.lives.len();
         let able = unborn + self.lives.iter().filter(|life| life.may_hold()).count();
-        if able < row.fewest {
+        if able < row.fewest || row.fenced && !self.may_win_after_another(unborn) {
             return;
         }
         if unborn > 0 {
@@ -31,9 +31,16 @@ impl World {
         }
         let far_too_late = |due: Moment| self.moment() >= due.plus(LATEST);
         let waits = self.lives.iter().any(|life| life.machine.next_time().is_some_and(far_too_late));
-        if !waits && (row.late || self.pause().is_some()) {
+        if !row.timeless && !waits && (row.late || self.pause().is_some()) {
             out.push(Step::Tick);
         }
+    }
+
+    /// Whether a token may yet be won beside another: nothing else is to be seen of fenced claims. Those that fail only
+    /// leave counters higher, and the searches begin with counters of all kinds.
+    fn may_win_after_another(&self, unborn: usize) -> bool {
+        let asking = self.lives.iter().filter(|life| life.machine.stage() == Stage::Claiming).count();
+        asking + unborn > 0 && asking + unborn + self.tokens().count() > 1
     }
 
     /// What an attempt's user and driver may do. `may_end`: whether there is anything to see after it ends.
@@ -95,14 +102,17 @@ impl World {
         if row.fenced {
             self.choices_of_counter(row, nth, out);
         }
-        let soon = |end: u64| end - self.now <= row.haste();
+        let soon = |end: u64| end - self.now <= row.haste() && !row.timeless;
         if let Some(key) = master.key {
             out.extend((self.budget.crashes > 0).then_some(Step::Restart(nth, false)));
             out.extend((self.budget.restarts > 0).then_some(Step::Restart(nth, true)));
             out.extend((self.budget.forgets > 0).then_some(Step::Forget(nth)));
-            out.extend(soon(key.expires).then_some(Step::Expire(nth)));
+            let over = row.timeless && self.lives[key.holder as usize].is_over();
+            out.extend((over || soon(key.expires)).then_some(Step::Expire(nth)));
         }
-        if master.quarantine > 0 && soon(master.quarantine) {
+        let asks = |life: &Life| life.machine.stage() == Stage::Claiming;
+        let unasked = || !self.lives[..master.begun].iter().any(|life| asks(life));
+        if master.quarantine > 0 && (soon(master.quarantine) || row.timeless && unasked()) {
             out.push(Step::Readmit(nth));
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Master {
     /// Whether it may have lost its counter, and what it was told to go on from.
     pub(crate) uncounted: bool,
     pub(crate) told: Option<u64>,
+    /// How many attempts had begun when it restarted last.
+    pub(crate) begun: usize,
 }
 
 /// One command as the master gets it.

@@ -182,7 +182,7 @@ impl World {
         new.filter_map(|(nth, life)| Some((nth, life.token()?, life.floor))).any(|(nth, token, floor)| {
             let others = self.lives.iter().enumerate().filter(|(other, _)| *other != nth);
             let mut others = others.filter_map(|(_, life)| life.token());
-            let in_turn = row.forgets == 0;
+            let in_turn = row.forgets == 0 && !row.timeless;
             token < floor || others.any(|other| if in_turn { other >= token } else { other == token })
         })
     }

@@ -79,6 +79,9 @@ pub(crate) struct Row {
     pub(crate) silences: u8,
     /// Whether the claims are fenced.
     pub(crate) fenced: bool,
+    /// No time passes, no lease ends by it and no delete is sent: the key of who is over goes at any moment, and a
+    /// quarantine ends when nobody asks any more who asked before it. Tokens must not need more than that.
+    pub(crate) timeless: bool,
     /// The masters' counters when the search begins, and what each attempt proposes.
     pub(crate) counters: [u64; MOST],
     pub(crate) proposals: [u64; 3],
@@ -112,6 +115,7 @@ impl Row {
             breaks: 0,
             silences: 0,
             fenced: false,
+            timeless: false,
             counters: [0; MOST],
             proposals: [0; 3],
             bumps: 0,

@@ -109,7 +109,10 @@ pub(crate) fn take(row: &Row, before: &World, step: Step) -> (World, Effect) {
             world.masters[master].key = None;
         }
         Step::Expire(master) => world.masters[master].key = None,
-        Step::Readmit(master) => world.masters[master].quarantine = 0,
+        Step::Readmit(master) => {
+            world.masters[master].quarantine = 0;
+            world.masters[master].begun = 0;
+        }
         Step::ReadCounters(master) => world.masters[master].told = world.greatest_of_others(row, master),
         Step::Recover(nth) => {
             let master = &mut world.masters[nth];
@@ -281,6 +284,7 @@ impl World {
         let quarantine = if row.has(Habit::SkipsQuarantine) { 0 } else { quarantine };
         *(if keeps { &mut self.budget.restarts } else { &mut self.budget.crashes }) -= 1;
         self.masters[master].restart(keeps, quarantine);
+        self.masters[master].begun = self.lives.len();
         let run = self.masters[master].run;
         for life in 0..self.lives.len() {
             let wire = &mut self.life(life).wires[master];

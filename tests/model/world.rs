@@ -60,6 +60,8 @@ pub(crate) struct Life {
     pub(crate) eclipsed: bool,
     /// One more than the greatest token of those that had won when it began.
     pub(crate) floor: u64,
+    /// Whether its deletes are not sent.
+    pub(crate) mute: bool,
     /// Its clock is not read yet, although its commands are under way.
     pub(crate) clockless: bool,
 }
@@ -109,6 +111,9 @@ impl Life {
     pub(crate) fn pump(&mut self, now: u64) -> News {
         while let Some(dispatch) = self.machine.next_dispatch() {
             let wire = &mut self.wires[dispatch.to.index()];
+            if self.mute && dispatch.act == Act::Release {
+                continue;
+            }
             if wire.up {
                 wire.flights.push_back(Flight {
                     dispatch,
@@ -166,7 +171,8 @@ impl World {
         };
         let wires = self.masters.map(|master| wire(master.run));
         let clockless = row.has(Habit::ReadsTheClockLate);
-        let mut life = Life { machine, wires, held: false, eclipsed: false, floor, clockless };
+        let mut life =
+            Life { machine, wires, held: false, eclipsed: false, floor, mute: row.timeless, clockless };
         life.pump(self.now);
         self.lives.push(Rc::new(life));
     }
@@ -215,7 +221,7 @@ impl World {
         let key =
             master.key.map(|key| (key.holder, key.prolonged, key.late, key.expires - self.now, key.number));
         if row.fenced {
-            (master.counter, master.uncounted, master.told).hash(&mut mixer);
+            (master.counter, master.uncounted, master.told, master.begun).hash(&mut mixer);
         }
         (key, master.quarantine.saturating_sub(self.now)).hash(&mut mixer);
         for life in &self.lives {
