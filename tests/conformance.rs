@@ -11,11 +11,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use quorlock::protocol::fanout::Act;
+use quorlock::protocol::fanout::{Act, Fence};
+use quorlock::protocol::fencing::{self, Counters, FencingToken};
 use quorlock::protocol::policy::Policy;
 use quorlock::protocol::request::Ttl;
 use quorlock::protocol::time::Moment;
-use quorlock::protocol::votes::{Incumbent, Remaining, Vote};
+use quorlock::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 use quorlock::testbed::{Reply, Testbed, Wire};
 use quorlock::transport::memory::Master;
 
@@ -28,6 +29,11 @@ const LONGEST_STEP: u64 = 3;
 enum Step {
     /// One call of the script, with an act for each of several keys.
     Script(Vec<(Act, usize, &'static str, u64)>),
+    /// One call of the script with an act that has to do with the counter.
+    Fenced(Act, Fence, usize, &'static str, u64),
+    /// All counters are gone; it has them again.
+    LoseCounters,
+    Recover(u64),
     /// `SET … NX PX`, as a claim that travels alone.
     Plain(usize, &'static str, u64),
     /// What other programs do.
@@ -46,6 +52,7 @@ enum Step {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Votes(Vec<Vote>),
+    Numbered(Vote, Option<u64>),
     Keys(Vec<(Option<Bytes>, Option<Remaining>)>),
     Nothing,
 }
@@ -158,6 +165,42 @@ impl Pair {
                 };
                 Answer::Votes(said.iter().map(vote).collect())
             }
+            Step::Fenced(act, fence, key, holder, ttl) => {
+                let shard = fencing::shard(keys[*key].as_bytes());
+                let argument = match fence {
+                    Fence::Propose(number) => format!("{holder}|{shard}|{number}"),
+                    Fence::Raise { seen, to } => format!("{holder}|{seen}|{shard}|{to}"),
+                    Fence::Restore(token) => format!("{holder}|{shard}|{token}"),
+                };
+                let letter = match act {
+                    Act::Raise => "R".to_owned(),
+                    act => letter(*act).to_uppercase(),
+                };
+                let words = ["EVAL", ACT, "1", &keys[*key], &letter, &ttl.to_string(), &argument, RUN];
+                let Reply::Array(said) = command(&words) else { panic!("no list after {step:?}") };
+                match &said[0] {
+                    Reply::Bulk(text) if text.first() == Some(&b'+') => {
+                        let number =
+                            std::str::from_utf8(&text[1..]).expect("digits").parse().expect("a number");
+                        Answer::Numbered(Vote::Granted, Some(number))
+                    }
+                    Reply::Bulk(text) if text == b"~" => Answer::Numbered(uncounted(), None),
+                    said => Answer::Numbered(vote(said), None),
+                }
+            }
+            Step::LoseCounters => {
+                command(&["DEL", "quorlock:fence"]);
+                Answer::Nothing
+            }
+            Step::Recover(counter) => {
+                let mut words =
+                    vec!["HSET".to_owned(), "quorlock:fence".to_owned(), "run".to_owned(), RUN.to_owned()];
+                for key in &keys {
+                    words.extend([fencing::shard(key.as_bytes()).to_string(), counter.to_string()]);
+                }
+                command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                Answer::Nothing
+            }
             Step::Plain(key, holder, ttl) => {
                 let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
                 Answer::Votes(vec![match said {
@@ -241,6 +284,18 @@ impl Pair {
         let now = moment(millis);
         let key = |key: usize| Bytes::from(self.keys[key].clone());
         match *step {
+            Step::Fenced(act, fence, resource, holder, ttl) => {
+                let act = (act, Some(fence));
+                let (vote, number) =
+                    master.execute_fenced(act, &key(resource), &Bytes::from(holder), whole(ttl), now);
+                let vote = if matches!(vote, Vote::Failed(Fault::Uncounted(_))) { uncounted() } else { vote };
+                return Answer::Numbered(vote, number);
+            }
+            Step::LoseCounters => master.lose_counters(),
+            Step::Recover(counter) => {
+                let shards = self.keys.iter().map(|key| (fencing::shard(key.as_bytes()), counter));
+                master.recover(&shards.collect::<Counters>());
+            }
             Step::Plain(key, holder, ttl) => {
                 return Answer::Votes(vec![self.execute(master, Act::Claim, key, holder, ttl, millis)]);
             }
@@ -297,6 +352,10 @@ fn vote(said: &Reply) -> Vote {
             let holder = (!holder.is_empty()).then(|| holder.into());
             Vote::Held(Incumbent { holder, remaining: remaining(pttl.parse().expect("a number")) })
         }
+        Reply::Bulk(words) if words.first() == Some(&b'!') => {
+            let words = String::from_utf8_lossy(&words[1..]);
+            Vote::Failed(Fault::Refused(words.trim_end().into()))
+        }
         said => panic!("the script says {said:?}"),
     }
 }
@@ -320,6 +379,13 @@ fn looked(value: &Reply, pttl: &Reply) -> (Option<Bytes>, Option<Remaining>) {
 fn whole(millis: u64) -> Ttl {
     let policy = Policy::new().with_master_timeout(Duration::from_millis(1));
     Ttl::new(Duration::from_millis(millis), &policy).expect("at least five milliseconds")
+}
+
+/// The process that the counters belong to.
+const RUN: &str = "this one";
+
+fn uncounted() -> Vote {
+    Vote::Failed(Fault::Uncounted("".into()))
 }
 
 /// Milliseconds of the clock that both masters read.
@@ -385,6 +451,62 @@ fn every_act_meets_every_kind_of_key() {
     let nothing =
         [Step::Set(0, "", None), one(Act::Watch, 0, US, 1_000), one(Act::Renew, 0, US, 1_000), Step::Look];
     run_all(&bed, "empty", 1, &nothing);
+}
+
+/// Every act that has to do with a counter, on every kind of key, with the counter there and lost.
+#[test]
+fn every_fenced_act_meets_every_kind_of_key() {
+    let bed = bed();
+    let kinds: [(&str, &[Step]); 8] = [
+        ("none", &[]),
+        ("ours", &[Step::Fenced(Act::Claim, Fence::Propose(0), 0, US, 60_000)]),
+        ("ours, with less time", &[Step::Set(0, "web-1:1/us|41", Some(400))]),
+        ("ours, of another incarnation", &[Step::Set(0, "web-1:1/us|7", Some(60_000))]),
+        ("another's", &[Step::Plain(0, THEM, 60_000)]),
+        ("another's, fenced", &[Step::Set(0, "web-2:2/them|41", Some(60_000))]),
+        ("longer than ours", &[Step::Set(0, "web-1:1/us7|41", Some(60_000))]),
+        ("of another type", &[Step::Hash(0)]),
+    ];
+    let acts = [
+        (Act::Claim, Fence::Propose(0)),
+        (Act::Claim, Fence::Propose(1_000)),
+        (Act::Claim, Fence::Propose(fencing::GREATEST)),
+        (Act::Watch, Fence::Propose(12)),
+        (Act::Raise, Fence::Raise { seen: 41, to: 90 }),
+        (Act::Raise, Fence::Raise { seen: 41, to: 3 }),
+        (Act::Heal, Fence::Restore(FencingToken::new(77))),
+        (Act::Heal, Fence::Restore(FencingToken::new(3))),
+    ];
+    for counted in [true, false] {
+        for (kind, before) in kinds {
+            for (act, fence) in acts {
+                let begin = [Step::LoseCounters, Step::Recover(40)];
+                let lose = [Step::LoseCounters];
+                let then = [
+                    Step::Fenced(act, fence, 0, US, 50_000),
+                    Step::Look,
+                    // What the counter is by now shows in what a claim takes.
+                    Step::Delete(0),
+                    Step::Fenced(Act::Claim, Fence::Propose(0), 0, THEM, 1_000),
+                    Step::Look,
+                    one(Act::Release, 0, THEM, 1_000),
+                    Step::Look,
+                ];
+                let lose: &[Step] = if counted { &[] } else { &lose };
+                let name = format!("{act:?} {fence:?} on {kind}, {counted}");
+                run_all(&bed, &name, 1, &[&begin, before, lose, &then].concat());
+            }
+        }
+    }
+    let used_up = [
+        Step::LoseCounters,
+        Step::Recover(fencing::GREATEST - 1),
+        Step::Fenced(Act::Claim, Fence::Propose(5), 0, US, 60_000),
+        one(Act::Release, 0, US, 1_000),
+        Step::Fenced(Act::Claim, Fence::Propose(5), 0, US, 60_000),
+        Step::Look,
+    ];
+    run_all(&bed, "used up", 1, &used_up);
 }
 
 /// A renewal raises the remaining time and never lowers it.

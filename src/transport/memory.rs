@@ -95,8 +95,7 @@ impl Master {
     /// [`recover`](Self::recover).
     pub fn forget(&mut self) {
         self.keys.clear();
-        self.counters.clear();
-        self.uncounted = true;
+        self.lose_counters();
     }
 
     /// The value that stands at `resource`; empty for a key of another type.

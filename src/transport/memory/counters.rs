@@ -65,6 +65,12 @@ impl Master {
         &self.counters
     }
 
+    /// Forgets its counters alone. It takes no part in fencing until it is told some to [`recover`](Self::recover).
+    pub fn lose_counters(&mut self) {
+        self.counters.clear();
+        self.uncounted = true;
+    }
+
     /// Raises the counters to these, after which it takes part in fencing.
     pub fn recover(&mut self, counters: &Counters) {
         for (shard, counter) in counters {
