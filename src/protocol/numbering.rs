@@ -50,6 +50,11 @@ impl Attempt {
         self.numbering.as_ref()?.token
     }
 
+    #[cfg(test)]
+    pub(super) fn has_raised(&self) -> bool {
+        self.numbering.as_ref().is_some_and(|numbering| numbering.raising)
+    }
+
     pub(super) fn next_raise(&mut self) -> Option<MasterId> {
         self.numbering.as_mut()?.to_raise.pop()
     }

@@ -4,6 +4,8 @@ mod scene;
 
 mod claims;
 
+mod numbers;
+
 mod renewals;
 
 mod releases;
