@@ -9,6 +9,9 @@ use super::policy::Policy;
 /// The longest resource, in bytes. A key of this size costs every claim five times its length on the wire.
 pub const LONGEST_RESOURCE: usize = 16 * 1024 * 1024;
 
+/// The most resources of one lock: a master does all of them in one call, and must not be held for a millisecond by it.
+pub const MOST_RESOURCES: usize = 64;
+
 /// Keys with this beginning belong to quorlock itself.
 pub const RESERVED_PREFIX: &[u8] = b"quorlock:";
 
@@ -26,6 +29,19 @@ pub fn check_resource(resource: &[u8]) -> Result<(), RequestError> {
         Err(RequestError::ReservedResource { resource: printable(resource) })
     } else {
         Ok(())
+    }
+}
+
+/// Refuses a number of resources that cannot be one lock.
+///
+/// # Errors
+///
+/// If it is none, or more than [`MOST_RESOURCES`].
+pub const fn check_count(resources: usize) -> Result<(), RequestError> {
+    match resources {
+        0 => Err(RequestError::NoResources),
+        1..=MOST_RESOURCES => Ok(()),
+        resources => Err(RequestError::TooManyResources { resources }),
     }
 }
 
@@ -94,6 +110,13 @@ impl Ttl {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
+    /// The list of resources is empty.
+    NoResources,
+    /// There are more than [`MOST_RESOURCES`].
+    TooManyResources {
+        /// How many.
+        resources: usize,
+    },
     /// The resource has no bytes.
     EmptyResource,
     /// The resource is longer than [`LONGEST_RESOURCE`].
@@ -137,6 +160,12 @@ pub enum RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoResources => write!(f, "the list of resources is empty: name what is to be locked"),
+            Self::TooManyResources { resources } => write!(
+                f,
+                "{resources} resources are too many for one lock, {MOST_RESOURCES} at most: lock something that stands \
+                 for all of them"
+            ),
             Self::EmptyResource => write!(f, "the resource is empty: name what is to be locked"),
             Self::ResourceTooLong { bytes } => {
                 write!(f, "the resource is {bytes} bytes long: at most {LONGEST_RESOURCE}; lock a hash of it")
