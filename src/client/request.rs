@@ -26,7 +26,8 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Nobody waits longer; a timer could not say so.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A request for one lock, on one resource or several: set what differs from the defaults, then [`acquire`](Self::acquire).
+/// A request for one lock, on one resource or on several: set what differs from the defaults, then
+/// [`acquire`](Self::acquire).
 ///
 /// The defaults: a ttl of 30 s, renewed every third of it for as long as the guard lives, and a wait of up to 10 s.
 #[must_use = "a request does nothing until it is acquired"]

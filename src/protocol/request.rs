@@ -32,17 +32,21 @@ pub fn check_resource(resource: &[u8]) -> Result<(), RequestError> {
     }
 }
 
-/// Refuses a number of resources that cannot be one lock.
+/// Refuses resources that cannot be locked together.
 ///
 /// # Errors
 ///
-/// If it is none, or more than [`MOST_RESOURCES`].
-pub const fn check_count(resources: usize) -> Result<(), RequestError> {
-    match resources {
-        0 => Err(RequestError::NoResources),
-        1..=MOST_RESOURCES => Ok(()),
-        resources => Err(RequestError::TooManyResources { resources }),
+/// If there is none, or more than [`MOST_RESOURCES`], if one of them cannot be a lock by itself, or if all together are
+/// longer than [`LONGEST_RESOURCE`].
+pub fn check_resources(resources: &[impl AsRef<[u8]>]) -> Result<(), RequestError> {
+    match resources.len() {
+        0 => return Err(RequestError::NoResources),
+        1..=MOST_RESOURCES => {}
+        resources => return Err(RequestError::TooManyResources { resources }),
     }
+    resources.iter().try_for_each(|resource| check_resource(resource.as_ref()))?;
+    let bytes = resources.iter().map(|resource| resource.as_ref().len()).sum();
+    if bytes > LONGEST_RESOURCE { Err(RequestError::ResourceTooLong { bytes }) } else { Ok(()) }
 }
 
 /// A time to live in whole milliseconds, with the drift allowance that goes with it.
@@ -119,9 +123,9 @@ pub enum RequestError {
     },
     /// The resource has no bytes.
     EmptyResource,
-    /// The resource is longer than [`LONGEST_RESOURCE`].
+    /// The resource, or all of a list together, is longer than [`LONGEST_RESOURCE`].
     ResourceTooLong {
-        /// Its length.
+        /// The length.
         bytes: usize,
     },
     /// The resource begins with [`RESERVED_PREFIX`].
@@ -168,7 +172,10 @@ impl fmt::Display for RequestError {
             ),
             Self::EmptyResource => write!(f, "the resource is empty: name what is to be locked"),
             Self::ResourceTooLong { bytes } => {
-                write!(f, "the resource is {bytes} bytes long: at most {LONGEST_RESOURCE}; lock a hash of it")
+                write!(
+                    f,
+                    "resources of {bytes} bytes are too long for a lock, {LONGEST_RESOURCE} at most: lock a hash"
+                )
             }
             Self::ReservedResource { resource } => write!(
                 f,
@@ -227,6 +234,13 @@ mod tests {
         }
         assert_eq!(check_resource(b""), Err(RequestError::EmptyResource));
         assert!(check_resource(&vec![0; LONGEST_RESOURCE + 1]).is_err());
+        let half = vec![1; LONGEST_RESOURCE / 2];
+        assert_eq!(check_resources(&[half.clone(), half.clone()]), Ok(()));
+        let bytes = LONGEST_RESOURCE + 1;
+        assert_eq!(
+            check_resources(&[half.clone(), half, vec![2]]),
+            Err(RequestError::ResourceTooLong { bytes })
+        );
         assert!(check_resource(b"quorlock:admitted").is_err());
         assert_eq!(printable(b"a\r\n\xff"), r"a\r\n\xff");
         assert_eq!(printable(&megabyte).chars().count(), 65);

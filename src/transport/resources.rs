@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::protocol::request::{RequestError, check_count, check_resource, printable};
+use crate::protocol::request::{RequestError, check_resources, printable};
 
 /// So many are named where a person reads; the others are counted.
 const SHOWN: usize = 8;
@@ -52,11 +52,9 @@ impl Resources {
     ///
     /// # Errors
     ///
-    /// If there is none, or more than [`MOST_RESOURCES`](crate::protocol::request::MOST_RESOURCES), or one of them
-    /// cannot be a lock by itself.
+    /// As [`check_resources`].
     pub fn check(&self) -> Result<(), RequestError> {
-        check_count(self.keys().len())?;
-        self.keys().iter().try_for_each(|key| check_resource(key))
+        check_resources(self.keys())
     }
 
     /// The keys, one a resource, in the order named.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use quorlock::protocol::request::{check_count, check_resource};
+use quorlock::protocol::request::{check_resource, check_resources};
 use quorlock::{Builder, Policy, Redlock};
 
 use crate::args::Global;
@@ -65,12 +65,12 @@ pub(crate) fn resource(argument: &OsStr) -> Result<&[u8], Failure> {
 pub(crate) fn resources(arguments: &[OsString]) -> Result<Vec<&[u8]>, Failure> {
     let mut resources = Vec::new();
     for argument in arguments {
-        let resource = resource(argument)?;
+        let resource = argument.as_bytes();
         if !resources.contains(&resource) {
             resources.push(resource);
         }
     }
-    check_count(resources.len())?;
+    check_resources(&resources)?;
     Ok(resources)
 }
 
