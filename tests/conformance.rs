@@ -21,6 +21,7 @@ use quorlock::testbed::{Reply, Testbed, Wire};
 use quorlock::transport::memory::Master;
 
 const ACT: &str = include_str!("../src/transport/lua/act.lua");
+const ALL_OR_NONE: &str = include_str!("../src/transport/lua/all.lua");
 /// A step that takes longer tells nothing.
 const LONGEST_STEP: u64 = 3;
 
@@ -31,9 +32,13 @@ enum Step {
     Script(Vec<(Act, usize, &'static str, u64)>),
     /// One call of the script with an act that has to do with the counter.
     Fenced(Act, Fence, usize, &'static str, u64),
+    /// The same on several keys, all or none.
+    FencedAll(Act, Fence, &'static [usize], &'static str, u64),
     /// All counters are gone; it has them again.
     LoseCounters,
     Recover(u64),
+    /// One act on several keys, all or none.
+    All(Act, &'static [usize], &'static str, u64),
     /// `SET … NX PX`, as a claim that travels alone.
     Plain(usize, &'static str, u64),
     /// What other programs do.
@@ -172,21 +177,27 @@ impl Pair {
                     Fence::Raise { seen, to } => format!("{holder}|{seen}|{shard}|{to}"),
                     Fence::Restore(token) => format!("{holder}|{shard}|{token}"),
                 };
-                let letter = match act {
-                    Act::Raise => "R".to_owned(),
-                    act => letter(*act).to_uppercase(),
-                };
+                let letter = fenced_letter(*act);
                 let words = ["EVAL", ACT, "1", &keys[*key], &letter, &ttl.to_string(), &argument, RUN];
                 let Reply::Array(said) = command(&words) else { panic!("no list after {step:?}") };
-                match &said[0] {
-                    Reply::Bulk(text) if text.first() == Some(&b'+') => {
-                        let number =
-                            std::str::from_utf8(&text[1..]).expect("digits").parse().expect("a number");
-                        Answer::Numbered(Vote::Granted, Some(number))
-                    }
-                    Reply::Bulk(text) if text == b"~" => Answer::Numbered(uncounted(), None),
-                    said => Answer::Numbered(vote(said), None),
-                }
+                numbered(&said[0], vote)
+            }
+            Step::FencedAll(act, fence, of, holder, ttl) => {
+                let (seen, number) = match fence {
+                    Fence::Propose(number) => (String::new(), *number),
+                    Fence::Raise { seen, to } => (format!("|{seen}"), *to),
+                    Fence::Restore(token) => (String::new(), token.as_u64()),
+                };
+                let holder = format!("{holder}{seen}");
+                let (count, ttl, number) = (of.len().to_string(), ttl.to_string(), number.to_string());
+                let shards: Vec<String> =
+                    of.iter().map(|key| fencing::shard(keys[*key].as_bytes()).to_string()).collect();
+                let mut words = vec!["EVAL", ALL_OR_NONE, &count];
+                words.extend(of.iter().map(|key| keys[*key].as_str()));
+                let letter = fenced_letter(*act);
+                words.extend([letter.as_str(), &holder, &ttl, RUN, &number]);
+                words.extend(shards.iter().map(String::as_str));
+                numbered(&command(&words), |said| vote_on_all(said, of, &keys))
             }
             Step::LoseCounters => {
                 command(&["DEL", "quorlock:fence"]);
@@ -200,6 +211,13 @@ impl Pair {
                 }
                 command(&words.iter().map(String::as_str).collect::<Vec<_>>());
                 Answer::Nothing
+            }
+            Step::All(act, of, holder, ttl) => {
+                let (count, ttl) = (of.len().to_string(), ttl.to_string());
+                let mut words = vec!["EVAL", ALL_OR_NONE, &count];
+                words.extend(of.iter().map(|key| keys[*key].as_str()));
+                words.extend([letter(*act), holder, &ttl]);
+                Answer::Votes(vec![vote_on_all(&command(&words), of, &keys)])
             }
             Step::Plain(key, holder, ttl) => {
                 let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
@@ -291,6 +309,14 @@ impl Pair {
                 let vote = if matches!(vote, Vote::Failed(Fault::Uncounted(_))) { uncounted() } else { vote };
                 return Answer::Numbered(vote, number);
             }
+            Step::FencedAll(act, fence, of, holder, ttl) => {
+                let keys: Vec<Bytes> = of.iter().map(|of| key(*of)).collect();
+                let act = (act, Some(fence));
+                let (vote, number) =
+                    master.execute_all_fenced(act, &keys, &Bytes::from(holder), whole(ttl), now);
+                let vote = if matches!(vote, Vote::Failed(Fault::Uncounted(_))) { uncounted() } else { vote };
+                return Answer::Numbered(vote, number);
+            }
             Step::LoseCounters => master.lose_counters(),
             Step::Recover(counter) => {
                 let shards = self.keys.iter().map(|key| (fencing::shard(key.as_bytes()), counter));
@@ -298,6 +324,11 @@ impl Pair {
             }
             Step::Plain(key, holder, ttl) => {
                 return Answer::Votes(vec![self.execute(master, Act::Claim, key, holder, ttl, millis)]);
+            }
+            Step::All(act, of, holder, ttl) => {
+                let of: Vec<Bytes> = of.iter().map(|nth| key(*nth)).collect();
+                let vote = master.execute_all(act, &of, &Bytes::from(holder), whole(ttl), now);
+                return Answer::Votes(vec![vote]);
             }
             Step::Set(resource, value, ttl) => {
                 master.set(key(resource), value, ttl.map(Duration::from_millis), now);
@@ -350,13 +381,28 @@ fn vote(said: &Reply) -> Vote {
             let space = told.iter().position(|byte| *byte == b' ').expect("two parts");
             let (pttl, holder) = (String::from_utf8_lossy(&told[1..space]), &told[space + 1..]);
             let holder = (!holder.is_empty()).then(|| holder.into());
-            Vote::Held(Incumbent { holder, remaining: remaining(pttl.parse().expect("a number")) })
+            let remaining = remaining(pttl.parse().expect("a number"));
+            Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() })
         }
         Reply::Bulk(words) if words.first() == Some(&b'!') => {
             let words = String::from_utf8_lossy(&words[1..]);
             Vote::Failed(Fault::Refused(words.trim_end().into()))
         }
         said => panic!("the script says {said:?}"),
+    }
+}
+
+/// The answer for several keys, one of which it may name.
+fn vote_on_all(said: &Reply, of: &[usize], keys: &[String]) -> Vote {
+    let Reply::Bulk(told) = said else { return vote(said) };
+    let (nth, told) = told.split_at(told.iter().position(|byte| *byte == b'=').expect("two parts"));
+    let nth: usize = String::from_utf8_lossy(nth).parse().expect("a number");
+    match vote(&Reply::Bulk(told.to_vec())) {
+        Vote::Held(held) => {
+            let resource = Some(keys[of[nth - 1]].as_bytes().into());
+            Vote::Held(Incumbent { resource, ..held })
+        }
+        vote => panic!("{vote:?} in a text"),
     }
 }
 
@@ -379,6 +425,22 @@ fn looked(value: &Reply, pttl: &Reply) -> (Option<Bytes>, Option<Remaining>) {
 fn whole(millis: u64) -> Ttl {
     let policy = Policy::new().with_master_timeout(Duration::from_millis(1));
     Ttl::new(Duration::from_millis(millis), &policy).expect("at least five milliseconds")
+}
+
+/// The answer to an act that has to do with a counter.
+fn numbered(said: &Reply, otherwise: impl Fn(&Reply) -> Vote) -> Answer {
+    match said {
+        Reply::Bulk(text) if text.first() == Some(&b'+') => {
+            let number = std::str::from_utf8(&text[1..]).expect("digits").parse().expect("a number");
+            Answer::Numbered(Vote::Granted, Some(number))
+        }
+        Reply::Bulk(text) if text == b"~" => Answer::Numbered(uncounted(), None),
+        said => Answer::Numbered(otherwise(said), None),
+    }
+}
+
+fn fenced_letter(act: Act) -> String {
+    letter(act).to_uppercase()
 }
 
 /// The process that the counters belong to.
@@ -509,6 +571,98 @@ fn every_fenced_act_meets_every_kind_of_key() {
     run_all(&bed, "used up", 1, &used_up);
 }
 
+/// Every fenced act on every pair of keys: one number is for both, above both counters.
+#[test]
+fn fenced_acts_on_several_keys_are_for_all_or_none() {
+    let bed = bed();
+    let kinds: [(&str, fn(usize) -> Step); 6] = [
+        ("none", Step::Delete),
+        ("ours", |key| Step::Set(key, "web-1:1/us|41", Some(60_000))),
+        ("ours, of another incarnation", |key| Step::Set(key, "web-1:1/us|7", Some(400))),
+        ("another's", |key| Step::Plain(key, THEM, 59_000)),
+        ("longer than ours", |key| Step::Set(key, "web-1:1/us7|41", None)),
+        ("of another type", Step::Hash),
+    ];
+    let acts = [
+        (Act::Claim, Fence::Propose(0)),
+        (Act::Watch, Fence::Propose(1_000)),
+        (Act::Raise, Fence::Raise { seen: 41, to: 90 }),
+        (Act::Raise, Fence::Raise { seen: 41, to: 3 }),
+        (Act::Heal, Fence::Restore(FencingToken::new(77))),
+    ];
+    for (first, one) in kinds {
+        for (second, other) in kinds {
+            for (act, fence) in acts {
+                for counted in [true, false] {
+                    let mut steps = vec![Step::LoseCounters, Step::Recover(40)];
+                    if !counted {
+                        steps.push(Step::LoseCounters);
+                    }
+                    steps.extend([
+                        one(0),
+                        other(1),
+                        // Its counter is above the others.
+                        Step::Fenced(Act::Claim, Fence::Propose(60), 2, US, 30_000),
+                        Step::Look,
+                        Step::FencedAll(act, fence, &[1, 0], US, 50_000),
+                        Step::Look,
+                        Step::Delete(0),
+                        Step::Delete(1),
+                        Step::Delete(2),
+                        Step::FencedAll(Act::Claim, Fence::Propose(0), &[0, 2], THEM, 9_000),
+                        Step::Look,
+                        Step::Fenced(Act::Claim, Fence::Propose(0), 1, THEM, 9_000),
+                        Step::All(Act::Release, &[2, 1, 0], THEM, 1_000),
+                        Step::Look,
+                    ]);
+                    run_all(
+                        &bed,
+                        &format!("{act:?} {fence:?} on {first} and {second}, {counted}"),
+                        3,
+                        &steps,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Every act on every pair of keys, one of which it would take alone and the other not.
+#[test]
+fn acts_on_several_keys_are_for_all_or_none() {
+    let bed = bed();
+    let kinds: [(&str, fn(usize) -> Step); 8] = [
+        ("none", Step::Delete),
+        ("ours", |key| Step::Plain(key, US, 60_000)),
+        ("ours, with less time", |key| Step::Plain(key, US, 400)),
+        ("ours, fenced", |key| Step::Set(key, "web-1:1/us|7", Some(60_000))),
+        ("another's", |key| Step::Plain(key, THEM, 59_000)),
+        ("another's, for ever", |key| Step::Set(key, "web-1:1/us7", None)),
+        ("empty", |key| Step::Set(key, "", Some(90_000))),
+        ("of another type", Step::Hash),
+    ];
+    for (first, one) in kinds {
+        for (second, other) in kinds {
+            for act in ALL {
+                let steps = [
+                    one(0),
+                    other(1),
+                    Step::Look,
+                    Step::All(act, &[1, 0], US, 50_000),
+                    Step::Look,
+                    Step::All(Act::Heal, &[0, 1, 2], US, 55_000),
+                    Step::Look,
+                    Step::All(Act::Renew, &[2, 0], US, 57_000),
+                    Step::All(Act::Watch, &[2, 1], THEM, 50_000),
+                    Step::All(Act::Release, &[0, 1, 2], US, 1_000),
+                    Step::Look,
+                ];
+                run_all(&bed, &format!("{act:?} on {first} and {second}"), 3, &steps);
+            }
+        }
+    }
+}
+
 /// A renewal raises the remaining time and never lowers it.
 #[test]
 fn a_renewal_only_raises() {
@@ -610,7 +764,11 @@ impl Dice {
         match self.roll(20) {
             0..=6 => Step::Script(vec![self.act()]),
             7 => Step::Script((0..4).map(|_| self.act()).collect()),
-            8..=9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
+            8 => {
+                let (act, _, holder, ttl) = self.act();
+                Step::All(act, if self.roll(2) == 0 { &[0, 1] } else { &[1, 0] }, holder, ttl)
+            }
+            9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
             10 => {
                 let value = self.of(&[US, "web-1:1/us|3", "web-2:2/them|4", "1", "web-1:1/us7", ""]);
                 Step::Set(key, value, self.of(&[None, Some(5), Some(9), Some(30)]))

@@ -13,7 +13,7 @@ use super::release::{self, Released};
 use super::stake::Stake;
 use crate::protocol::fencing::FencingToken;
 use crate::protocol::renewal::Extension;
-use crate::protocol::request::{Ttl, printable};
+use crate::protocol::request::Ttl;
 use crate::protocol::votes::Tally;
 
 /// A risk that lies further ahead is looked for again, since timers have an end.
@@ -53,10 +53,15 @@ impl Guard {
         self.hold.clone()
     }
 
-    /// What is locked.
+    /// See [`Hold::resource`].
     #[must_use]
     pub fn resource(&self) -> &[u8] {
-        &self.hold.stake.resource
+        self.hold.resource()
+    }
+
+    /// See [`Hold::resources`].
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.hold.resources()
     }
 
     /// The id our keys are signed with.
@@ -134,7 +139,7 @@ impl Guard {
                 Extension::Pending if timeout_at(limit, changed).await.is_ok() => {}
                 Extension::Pending | Extension::Unconfirmed => {
                     let tally = stake.look(|attempt, _| attempt.tally());
-                    let refusal = stake.shared.refusal(&stake.resource, tally);
+                    let refusal = stake.shared.refusal(&stake.resources, tally);
                     return Err(ExtendError::Unconfirmed { remaining: self.remaining(), refusal });
                 }
             }
@@ -203,7 +208,7 @@ impl Hold {
     /// asked for.
     pub fn fence(&self) -> Result<FencingToken, FenceError> {
         let Some(token) = self.stake.look(|attempt, _| attempt.token()) else {
-            return Err(FenceError::NotFenced { resource: printable(self.resource()) });
+            return Err(FenceError::NotFenced { resource: self.stake.resources.field() });
         };
         // The look at the clock is the last thing done.
         self.stake.lost().map_or(Ok(token), |lost| Err(lost.into()))
@@ -265,10 +270,15 @@ impl Hold {
         }
     }
 
-    /// What is locked.
+    /// What is locked; of [several](crate::Redlock::lock_all), the first.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
-        &self.stake.resource
+        self.stake.resources.keys().first().map_or(&[], |key| key.as_ref())
+    }
+
+    /// All that is locked, in the order asked for.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.stake.resources.keys().iter().map(AsRef::as_ref)
     }
 
     /// The id our keys are signed with.
@@ -287,7 +297,7 @@ impl fmt::Debug for Guard {
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hold")
-            .field("resource", &printable(self.resource()))
+            .field("resources", &format_args!("{}", self.stake.resources))
             .field("holder", self.holder())
             .field("remaining", &self.remaining())
             .field("closed", &self.handle.is_closed())

@@ -33,6 +33,8 @@ pub struct Attempt {
     /// The longest a key of this attempt stays after the last command that set or renewed it, drift included.
     pub(super) longest: Duration,
     pub(super) master_timeout: Duration,
+    /// Whether the lock covers several keys, of which a master may lose some and keep others.
+    pub(super) several: bool,
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
     pub(super) verdict: Option<Verdict>,
@@ -46,6 +48,8 @@ pub struct Attempt {
     pub(super) cap: Moment,
     pub(super) round: u32,
     pub(super) rolled_back: bool,
+    /// The caller went away: nobody asks for the verdict any more.
+    pub(super) abandoned: bool,
     pub(super) renewal: Renewal,
     pub(super) releasing: Releasing,
     /// For a claim that is fenced.
@@ -93,6 +97,7 @@ impl Attempt {
             ttl,
             longest: ttl.longest_stay(),
             master_timeout,
+            several: false,
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,
             verdict: None,
@@ -102,6 +107,7 @@ impl Attempt {
             cap: Moment::NEVER,
             round: 1,
             rolled_back: false,
+            abandoned: false,
             renewal: Renewal::default(),
             releasing: Releasing::default(),
             numbering: None,
@@ -138,26 +144,11 @@ impl Attempt {
         Some(Dispatch { to, act, round, stamp, ttl: self.ttl, urgent, fence })
     }
 
-    /// Whether a command that waits unsent is still of use. A claim that lost its cause is taken back instead.
-    #[must_use]
-    pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
-        match dispatch.act {
-            Act::Claim | Act::Watch => match self.stage {
-                Stage::Claiming => now < self.started.plus(self.master_timeout),
-                Stage::Held => now < self.deadline,
-                Stage::Failed | Stage::Lost(_) | Stage::Released => false,
-            },
-            Act::Raise => self.stage == Stage::Claiming && now < self.claim_limit(),
-            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
-            Act::Release => true,
-        }
-    }
-
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
         let reply = self.note_number(dispatch, reply);
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
-        seat.on_answered(dispatch.act, &reply, now);
+        seat.on_answered(dispatch.act, &reply, self.several, now);
         let late = Dispatch { stamp: now, ..*dispatch };
         let dispatch = if mutant::on(Mutant::StampedAtAnswer) { &late } else { dispatch };
         self.expire(now);
@@ -165,7 +156,7 @@ impl Attempt {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
             Act::Raise => self.on_raised(dispatch, reply.vote, now),
             Act::Renew => self.on_renewed(dispatch, reply.vote, now),
-            Act::Heal => self.on_healed(dispatch),
+            Act::Heal => self.on_healed(dispatch, &reply.vote),
             Act::Release => self.on_released(dispatch, reply.vote, now),
         }
     }

@@ -1,7 +1,7 @@
 //! The claim: votes come in, one verdict comes out, and what must not stay is removed.
 
 use super::attempt::{Attempt, Loss, Stage};
-use super::fanout::Dispatch;
+use super::fanout::{Act, Dispatch};
 use super::mutant::{self, Mutant};
 use super::quorum::MasterSet;
 use super::seat::Seat;
@@ -11,6 +11,17 @@ use super::verdict::{Count, Verdict};
 use super::votes::{Fault, Vote};
 
 impl Attempt {
+    /// The same for a lock on several resources, all or none.
+    ///
+    /// A master still has one vote, and gives it only if every one of the keys is ours there. So w votes for the set
+    /// are w votes for each key of it, and two holders of any one resource exclude each other as if they had asked for
+    /// that alone. A master that lost one of the keys, whatever became of the others, is one that lost the vote.
+    #[must_use]
+    pub const fn of_several(mut self) -> Self {
+        self.several = true;
+        self
+    }
+
     pub(super) fn on_claimed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let seat = &mut self.seats[dispatch.to.index()];
         let leaves_key = seat.has_left_key() && !mutant::on(Mutant::LateGrantsKept);
@@ -85,6 +96,23 @@ impl Attempt {
         }
     }
 
+    /// Whether a command that waits unsent is still of use. A claim that lost its cause is taken back instead.
+    #[must_use]
+    pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
+        match dispatch.act {
+            Act::Claim | Act::Watch => match self.stage {
+                Stage::Claiming => now < self.claim_limit(),
+                // Lost already, but only this answer tells whether to somebody or to silence.
+                Stage::Failed => self.verdict.is_none() && !self.abandoned && now < self.claim_limit(),
+                Stage::Held => now < self.deadline,
+                Stage::Lost(_) | Stage::Released => false,
+            },
+            Act::Raise => self.stage == Stage::Claiming && now < self.claim_limit(),
+            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
+            Act::Release => true,
+        }
+    }
+
     pub(super) fn claim_limit(&self) -> Moment {
         // Raising counters is a second round.
         let rounds = if self.numbering.as_ref().is_some_and(|numbering| numbering.raising) { 2 } else { 1 };
@@ -102,7 +130,10 @@ impl Attempt {
     /// The caller went away: a claim is undone, a lease it never saw is given back.
     pub fn abandon(&mut self, now: Moment) {
         match self.stage {
-            Stage::Claiming | Stage::Failed => self.roll_back(now),
+            Stage::Claiming | Stage::Failed => {
+                self.abandoned = true;
+                self.roll_back(now);
+            }
             Stage::Held | Stage::Lost(_) => self.release(now),
             Stage::Released => {}
         }

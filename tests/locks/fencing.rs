@@ -456,3 +456,49 @@ fn proposals_of_a_clock_that_is_days_ahead_are_ignored() {
         }
     });
 }
+
+// Several resources: one token is for all of them, in one order with the tokens of each
+#[test]
+fn a_token_of_several_resources_is_above_those_of_each() {
+    run(async {
+        let fleet = far_ahead(policy(), "a").await;
+        set_counters(&fleet, "b", [FAR + 5_000, FAR + 4_000, FAR + 3_000, FAR + 2_000, FAR + 1_000]);
+        let client = fleet.client().await;
+        let both = || client.lock_all(["a", "b", "c"]).ttl(ms(10_000)).fenced().wait(SOON);
+        let (a, b) = (token(&client, "a").await, token(&client, "b").await);
+        let guard = both().acquire().await.unwrap();
+        let all = guard.fence().unwrap();
+        assert!(all > a && all > b, "{all} after {a} and {b}");
+        for resource in ["a", "b", "c"] {
+            let raised = (0..5).filter(|index| counter(&fleet, *index, resource) >= all.as_u64()).count();
+            assert!(raised >= 3, "{resource} on {raised}");
+            contended(client.on(resource).fenced().try_acquire().await.unwrap_err());
+        }
+        let _ = guard.release().await;
+        let next = [token(&client, "a").await, token(&client, "b").await, token(&client, "c").await];
+        assert!(next.iter().all(|next| *next > all), "{next:?} after {all}");
+        fleet.freeze([0, 3]);
+        let later = both().acquire().await.unwrap().fence().unwrap();
+        assert!(next.iter().all(|next| later > *next), "{later} after {next:?}");
+        fleet.thaw([0, 3]);
+        fleet.nothing_left(SOON).await;
+    });
+}
+
+// Rule 9 for several: what is created anew has the token
+#[test]
+fn a_fenced_lease_on_several_resources_is_healed_with_its_token() {
+    run(async {
+        let fleet = Fleet::start().await;
+        let client = fleet.client().await;
+        let guard = client.lock_all(["a", "b"]).ttl(ms(1_500)).fenced().acquire().await.unwrap();
+        let signed = format!("{}|{}", guard.holder(), guard.fence().unwrap());
+        eventually("ten keys", SOON, || fleet.holding("a", &signed) + fleet.holding("b", &signed) == 10)
+            .await;
+        assert_eq!(fleet.ask(1, &["DEL", "b"]).integer(), Some(1));
+        eventually("it is healed", SOON, || fleet.holding("b", &signed) == 5).await;
+        assert_eq!(fleet.holding("a", &signed), 5);
+        let _ = guard.release().await;
+        fleet.nothing_left(SOON).await;
+    });
+}

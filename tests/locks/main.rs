@@ -20,3 +20,4 @@ mod release;
 mod renewal;
 mod rollback;
 mod secrets;
+mod several;

@@ -14,6 +14,8 @@ mod sweeps;
 
 mod handovers;
 
+mod master;
+
 mod world;
 
 mod storm;

@@ -38,7 +38,7 @@ impl Storm {
                 assert!(!actor.passed, "a deadline that had passed rose: {actor:?}");
                 assert_eq!(holder, None, "two hold: {actor:?}");
                 holder = Some(attempt);
-                let backs = |key: &super::world::Key| key.holder == attempt;
+                let backs = |key: &super::master::Key| key.holder == attempt;
                 let masters = self.world.masters.iter();
                 let backing =
                     masters.filter(|m| now < m.quarantine || m.key(now).as_ref().is_some_and(backs));

@@ -14,6 +14,7 @@ use tokio_util::sync::ReusableBoxFuture;
 use super::classify;
 use super::connect::Scripts;
 use crate::protocol::fanout::{Act, Link};
+use crate::protocol::fencing;
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
 
@@ -32,6 +33,8 @@ enum Kind {
     Claim,
     /// A release alone needs less than the script for many.
     Release,
+    /// One act on several keys, all or none.
+    All,
     Batch,
 }
 
@@ -44,10 +47,14 @@ impl Call {
     /// Makes the call ready for its first poll, which sends it.
     pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str) {
         let (kind, request) = match self.asks.as_slice() {
-            [ask] if ask.dispatch().act == Act::Claim && ask.dispatch().fence.is_none() => {
-                (Kind::Claim, Request::claim(ask))
-            }
-            [ask] if ask.dispatch().act == Act::Release => (Kind::Release, Request::release(ask, scripts)),
+            [ask] => match (ask.single(), ask.dispatch().act) {
+                (None, _) => (Kind::All, Request::all(ask, scripts, run_id)),
+                (Some(key), Act::Claim) if ask.dispatch().fence.is_none() => {
+                    (Kind::Claim, Request::claim(key, ask))
+                }
+                (Some(key), Act::Release) => (Kind::Release, Request::release(key, ask, scripts)),
+                _ => (Kind::Batch, Request::batch(&self.asks, scripts, run_id)),
+            },
             asks => (Kind::Batch, Request::batch(asks, scripts, run_id)),
         };
         self.kind = kind;
@@ -69,6 +76,13 @@ impl Call {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
+            (Kind::All, reply) => {
+                let ask = self.asks.pop()?;
+                let (vote, number) = classify::on_all(ask.dispatch(), reply, ask.keys());
+                let no_master = says_no_master(&vote).map(ToOwned::to_owned);
+                ask.answer_numbered(vote, number, link);
+                return no_master;
+            }
             (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
                     let mut no_master = None;
@@ -108,22 +122,22 @@ enum Script {
 }
 
 impl Request {
-    fn claim(ask: &Ask) -> Self {
+    fn claim(key: Bytes, ask: &Ask) -> Self {
         let ttl = ask.dispatch().ttl.as_millis().into();
-        Self::Claim { key: ask.resource(), holder: ask.holder(), ttl }
+        Self::Claim { key, holder: ask.holder(), ttl }
     }
 
-    fn release(ask: &Ask, scripts: &Scripts) -> Self {
+    fn release(key: Bytes, ask: &Ask, scripts: &Scripts) -> Self {
         let script = match scripts {
             Scripts::Loaded { release, .. } => Script::Loaded(release.clone()),
             Scripts::Text => Script::Text(script::RELEASE),
         };
-        Self::Script { script, keys: vec![ask.resource().into()], args: vec![Value::Bytes(ask.holder())] }
+        Self::Script { script, keys: vec![key.into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
     fn batch(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
         let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch())).collect();
-        let keys = asks.iter().map(|ask| Key::from(ask.resource())).collect();
+        let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
         let mut args = Vec::with_capacity(3 + asks.len() * if ttl.is_some() { 1 } else { 2 });
         args.push(Value::from(acts));
@@ -139,6 +153,25 @@ impl Request {
             Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
             Scripts::Text => Script::Text(script::ACT),
         };
+        Self::Script { script, keys, args }
+    }
+
+    fn all(ask: &Ask, scripts: &Scripts, run_id: &Str) -> Self {
+        let script = match scripts {
+            Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
+            Scripts::Text => Script::Text(script::ALL),
+        };
+        let dispatch = ask.dispatch();
+        let keys = ask.keys().iter().cloned().map(Key::from).collect();
+        let letter = Value::from_static_str(script::letter(dispatch));
+        let ttl = Value::Integer(dispatch.ttl.as_millis().into());
+        let mut args = vec![letter, Value::Bytes(ask.holder()), ttl];
+        if let Some(fence) = dispatch.fence {
+            let (holder, number) = script::fenced_holder(&ask.holder(), fence);
+            args[1] = Value::Bytes(holder.into());
+            args.extend([Value::String(run_id.clone()), Value::Integer(number)]);
+            args.extend(ask.keys().iter().map(|key| Value::Integer(fencing::shard(key).into())));
+        }
         Self::Script { script, keys, args }
     }
 
@@ -158,7 +191,12 @@ impl Request {
 fn holder(ask: &Ask) -> Value {
     Value::Bytes(match ask.dispatch().fence {
         None => ask.holder(),
-        Some(fence) => script::fenced_holder(&ask.holder(), &ask.resource(), fence).into(),
+        Some(fence) => {
+            let (mut holder, number) = script::fenced_holder(&ask.holder(), fence);
+            let shard = ask.keys().first().map_or(0, |key| fencing::shard(key));
+            holder.extend_from_slice(format!("|{shard}|{number}").as_bytes());
+            holder.into()
+        }
     })
 }
 

@@ -2,6 +2,7 @@
 
 use ::fred::error::{Error, ErrorKind};
 use ::fred::types::Value;
+use bytes::Bytes;
 
 use crate::protocol::fanout::{Act, Dispatch, Fence};
 use crate::protocol::votes::{Fault, Incumbent, Vote};
@@ -25,6 +26,21 @@ pub(super) fn lone_release(reply: Result<Value, Error>) -> Vote {
     }
 }
 
+/// The answer to one act on several keys.
+pub(super) fn on_all(
+    dispatch: &Dispatch,
+    reply: Result<Value, Error>,
+    keys: &[Bytes],
+) -> (Vote, Option<u64>) {
+    match reply {
+        Ok(said) => match number(dispatch, &said) {
+            Some(number) => (Vote::Granted, Some(number)),
+            None => (sound(dispatch.act, script::vote_on_all(read(&said), keys)), None),
+        },
+        Err(error) => (fault(&error, script::batch_refusal), None),
+    }
+}
+
 /// The answer to a batch of `count` acts: a list of as many answers, or the same vote for all.
 pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Value>, Vote> {
     match reply {
@@ -38,22 +54,34 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
     }
 }
 
-/// One answer out of a batch, with the number that the key of a fenced claim took. Such a claim has no other yes.
+/// One answer out of a batch.
 pub(super) fn one_of_many(dispatch: &Dispatch, said: &Value) -> (Vote, Option<u64>) {
-    let number = match dispatch.fence {
-        Some(Fence::Propose(_)) => said.as_bytes().and_then(|text| script::number(Said::Text(text))),
-        _ => None,
-    };
+    let number = number(dispatch, said);
     (if number.is_some() { Vote::Granted } else { one(dispatch.act, said) }, number)
+}
+
+/// The number that the key of a fenced claim took. Such a claim has no other yes.
+fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
+    match dispatch.fence {
+        Some(Fence::Propose(_)) => script::number(read(said)),
+        _ => None,
+    }
 }
 
 /// One answer.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
-    let said = match said {
+    sound(act, script::vote(read(said)))
+}
+
+fn read(said: &Value) -> Said<'_> {
+    match said {
         Value::Integer(number) => Said::Number(*number),
         value => value.as_bytes().map_or(Said::Nonsense, Said::Text),
-    };
-    match script::vote(said) {
+    }
+}
+
+fn sound(act: Act, vote: Vote) -> Vote {
+    match vote {
         // Only renewals and releases may find the key missing; a claim that says so is nonsense.
         Vote::Absent if matches!(act, Act::Claim | Act::Watch | Act::Heal) => {
             Vote::Unknown(Fault::Unintelligible("no such key, after SET".into()))

@@ -12,6 +12,8 @@ mod connect;
 mod counters;
 pub(crate) mod endpoint;
 mod floor;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod info;
 mod link;
 mod outbox;

@@ -2,14 +2,77 @@
 
 use bytes::Bytes;
 
-use super::{Master, is_ours, millis};
+use super::{Master, millis};
 use crate::protocol::fanout::{Act, Fence};
 use crate::protocol::fencing::{self, Counters};
 use crate::protocol::request::Ttl;
 use crate::protocol::time::Moment;
 use crate::protocol::votes::{Fault, Incumbent, Vote};
+use crate::transport::Ask;
 
 impl Master {
+    /// Executes what `ask` asks for at `now`; also tells the number that keys took.
+    pub fn answer(&mut self, ask: &Ask, now: Moment) -> (Vote, Option<u64>) {
+        let (act, ttl, holder) =
+            ((ask.dispatch().act, ask.dispatch().fence), ask.dispatch().ttl, ask.holder());
+        match ask.single() {
+            Some(resource) => self.execute_fenced(act, &resource, &holder, ttl, now),
+            None => self.execute_all_fenced(act, ask.keys(), &holder, ttl, now),
+        }
+    }
+
+    /// Executes one act on several keys at `now`, all or none. One number is for all of them.
+    pub fn execute_all_fenced(
+        &mut self,
+        (act, fence): (Act, Option<Fence>),
+        resources: &[Bytes],
+        holder: &Bytes,
+        ttl: Ttl,
+        now: Moment,
+    ) -> (Vote, Option<u64>) {
+        let Some(fence) = fence else { return (self.execute_all(act, resources, holder, ttl, now), None) };
+        // Whether it would be done, were there no counters.
+        let (as_if, compared) = match fence {
+            Fence::Raise { seen, .. } => (Act::Renew, signed(holder, seen)),
+            Fence::Propose(_) | Fence::Restore(_) => (act, holder.clone()),
+        };
+        let vote = self.clone().execute_all(as_if, resources, &compared, ttl, now);
+        if vote != Vote::Granted {
+            return (vote, None);
+        }
+        let shards: Vec<u16> = resources.iter().map(|resource| fencing::shard(resource)).collect();
+        let greatest = shards.iter().filter_map(|shard| self.counters.get(shard)).max().copied().unwrap_or(0);
+        let number = match fence {
+            Fence::Restore(token) => token.as_u64(),
+            _ if self.uncounted => return (Vote::Failed(Fault::Uncounted(NOT_LOOKED_AFTER.into())), None),
+            Fence::Raise { to, .. } => to,
+            Fence::Propose(proposal) => match fencing::next(greatest, sane(proposal, now)) {
+                Some(number) => number,
+                None => return (used_up("a fencing counter"), None),
+            },
+        };
+        if !self.uncounted {
+            for shard in shards {
+                let counter = self.counters.entry(shard).or_default();
+                *counter = number.max(*counter);
+            }
+        }
+        match fence {
+            Fence::Raise { .. } => (Vote::Granted, None),
+            Fence::Propose(_) => {
+                (self.execute_all(act, resources, &signed(holder, number), ttl, now), Some(number))
+            }
+            Fence::Restore(_) => {
+                for resource in resources {
+                    let there = self.live(resource, now).is_some();
+                    let holder = if there { holder } else { &signed(holder, number) };
+                    self.execute(act, resource, holder, ttl, now);
+                }
+                (Vote::Granted, None)
+            }
+        }
+    }
+
     /// Executes one act at `now`, with what there is to do with a counter; also tells the number that the key took.
     pub fn execute_fenced(
         &mut self,
@@ -20,8 +83,8 @@ impl Master {
         now: Moment,
     ) -> (Vote, Option<u64>) {
         let Some(fence) = fence else { return (self.execute(act, resource, holder, ttl, now), None) };
+        let ours = self.live(resource, now).is_none_or(|entry| entry.is_of(holder));
         let value = self.live(resource, now).map(|entry| entry.value.clone().unwrap_or_default());
-        let ours = value.as_ref().is_none_or(|value| is_ours(value, holder));
         let shard = fencing::shard(resource);
         let counter = self.counters.get(&shard).copied().unwrap_or(0);
         match fence {
@@ -46,11 +109,8 @@ impl Master {
             Fence::Propose(proposal) => match value {
                 Some(value) => said_before(&value, holder),
                 None => {
-                    let sane = millis(now) * 1_000 + 999 + fencing::FARTHEST_PROPOSAL;
-                    let proposal = if proposal > sane { 0 } else { proposal };
-                    let Some(number) = fencing::next(counter, proposal) else {
-                        let words = format!("DENIED the fencing counter {shard} is used up");
-                        return (Vote::Failed(Fault::Refused(words.into())), None);
+                    let Some(number) = fencing::next(counter, sane(proposal, now)) else {
+                        return (used_up(&format!("the fencing counter {shard}")), None);
                     };
                     self.counters.insert(shard, number);
                     (self.execute(act, resource, &signed(holder, number), ttl, now), Some(number))
@@ -82,6 +142,16 @@ impl Master {
 }
 
 const NOT_LOOKED_AFTER: &str = "its counters are not looked after yet";
+
+/// A proposal, unless it comes from a clock that is days ahead.
+fn sane(proposal: u64, now: Moment) -> u64 {
+    let farthest = millis(now) * 1_000 + 999 + fencing::FARTHEST_PROPOSAL;
+    if proposal > farthest { 0 } else { proposal }
+}
+
+fn used_up(what: &str) -> Vote {
+    Vote::Failed(Fault::Refused(format!("DENIED {what} is used up").into()))
+}
 
 fn signed(holder: &Bytes, number: u64) -> Bytes {
     [holder.as_ref(), format!("|{number}").as_bytes()].concat().into()
