@@ -1,7 +1,7 @@
 //! The resource's side of fencing: who refuses what comes too late.
 //!
 //! A lock is a lease, and its holder may be stopped past its end without knowing it. So what must be safe even then
-//! looks at the [`FencingToken`](crate::protocol::fencing::FencingToken) that comes with each effect, and refuses one
+//! looks at the [`FencingToken`] that comes with each effect, and refuses one
 //! smaller than the greatest it has seen. In a database that is one condition of the statement that writes:
 //!
 //! ```sql

@@ -53,6 +53,9 @@ enum Step {
     Look,
 }
 
+/// What a key may be, and how it comes to be so.
+type Kind = (&'static str, fn(usize) -> Step);
+
 /// An answer, as both give it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Answer {
@@ -575,7 +578,7 @@ fn every_fenced_act_meets_every_kind_of_key() {
 #[test]
 fn fenced_acts_on_several_keys_are_for_all_or_none() {
     let bed = bed();
-    let kinds: [(&str, fn(usize) -> Step); 6] = [
+    let kinds: [Kind; 6] = [
         ("none", Step::Delete),
         ("ours", |key| Step::Set(key, "web-1:1/us|41", Some(60_000))),
         ("ours, of another incarnation", |key| Step::Set(key, "web-1:1/us|7", Some(400))),
@@ -631,7 +634,7 @@ fn fenced_acts_on_several_keys_are_for_all_or_none() {
 #[test]
 fn acts_on_several_keys_are_for_all_or_none() {
     let bed = bed();
-    let kinds: [(&str, fn(usize) -> Step); 8] = [
+    let kinds: [Kind; 8] = [
         ("none", Step::Delete),
         ("ours", |key| Step::Plain(key, US, 60_000)),
         ("ours, with less time", |key| Step::Plain(key, US, 400)),
