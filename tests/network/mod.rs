@@ -14,6 +14,7 @@ use bytes::Bytes;
 use quorlock::client::clock::Clock;
 use quorlock::client::entropy::Entropy;
 use quorlock::protocol::fanout::{Act, Link};
+use quorlock::protocol::fencing::shard;
 use quorlock::protocol::policy::Policy;
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
@@ -153,6 +154,14 @@ impl Network {
 
     pub(crate) fn set(&self, masters: impl IntoIterator<Item = usize>, weather: Weather) {
         masters.into_iter().for_each(|master| locked(&self.weather)[master] = weather);
+    }
+
+    /// No two masters have the same number next, so that a token takes two rounds.
+    pub(crate) fn let_counters_differ(&self) {
+        for (nth, master) in self.masters.iter().enumerate() {
+            let number = 5_000_000_000_000_000 + 10 * nth as u64;
+            locked(master).recover(&[(shard(RESOURCE.as_bytes()), number)].into());
+        }
     }
 
     pub(crate) fn set_all(&self, weather: &[Weather]) {
