@@ -87,6 +87,9 @@ impl Attempt {
 
     /// Whether the grants carry a token; always so for a claim that wants none. If not, counters are raised.
     pub(super) fn has_token(&mut self) -> bool {
+        if self.numbering.is_none() {
+            return true;
+        }
         let granted = self.those(|seat| seat.vote == Some(Vote::Granted));
         let (everyone, needed) = (self.quorum.everyone(), self.quorum.needed());
         let Some(numbering) = &mut self.numbering else { return true };
