@@ -420,8 +420,9 @@ fn every_act_meets_every_kind_of_key() {
 #[test]
 fn acts_on_several_keys_are_for_all_or_none() {
     let bed = bed();
-    let kinds: [(&str, fn(usize) -> Step); 8] = [
-        ("none", Step::Delete),
+    type Kind = fn(usize) -> Step;
+    let kinds = [
+        ("none", Step::Delete as Kind),
         ("ours", |key| Step::Plain(key, US, 60_000)),
         ("ours, with less time", |key| Step::Plain(key, US, 400)),
         ("ours, fenced", |key| Step::Set(key, "web-1:1/us|7", Some(60_000))),

@@ -261,7 +261,7 @@ fn several_can_be_extended_and_released_under_their_holder_id() {
         again.abandon();
         // Not under one that it is not, and not together with one that it does not hold.
         let refused = other.extend_all_as(["a", "c"], &holder, ms(25_000)).await.unwrap_err();
-        assert!(refused.to_string().contains("has no such key"), "{refused}");
+        assert!(refused.to_string().contains("lacks one of the keys"), "{refused}");
         assert!((0..5).all(|index| fleet.remaining(index, "a") <= 20_000 && fleet.occupied("c") == 0));
         assert!(other.release_all_as(["a", "b"], &holder).await.unwrap().is_freed());
         fleet.nothing_left(SOON).await;
