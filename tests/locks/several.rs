@@ -376,6 +376,31 @@ fn a_forgotten_script_is_mended_for_several_too() {
     });
 }
 
+// Rule 18
+#[test]
+fn lists_asked_for_at_once_travel_together() {
+    run(async {
+        let fleet = Fleet::start().await;
+        let client = fleet.client().await;
+        let before = ["set", "evalsha"].map(|command| fleet.calls_of_all(command));
+        let mut tasks = JoinSet::new();
+        for n in 0..300 {
+            let request = client.lock_all([format!("a{n}"), format!("b{n}")]).ttl(TTL);
+            tasks.spawn(async move {
+                let guard = request.acquire().await.unwrap();
+                assert!(guard.release().await.is_freed());
+            });
+        }
+        tasks.join_all().await;
+        fleet.nothing_left(SOON).await;
+        let after = ["set", "evalsha"].map(|command| fleet.calls_of_all(command));
+        let [set, calls] = [0, 1].map(|nth| after[nth] - before[nth]);
+        // Two keys a list; claims that nobody needs any more are taken back unsent.
+        assert!((1_800..=3_000).contains(&set), "{set} set");
+        assert!(calls * 5 < set, "{set} SET in {calls} calls");
+    });
+}
+
 // Rule 18: in order, for every key
 #[test]
 fn claims_and_releases_of_sets_and_of_their_keys_keep_their_order() {

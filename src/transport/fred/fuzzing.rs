@@ -32,8 +32,7 @@ pub(crate) fn replies(data: &[u8]) {
         let error = || Error::new(kind.clone(), String::from_utf8_lossy(data.0).into_owned());
         let _ = (classify::is_noscript(&Err(error())), classify::is_forbidden_key(&Err(error())));
         let _ = classify::reason(&error());
-        let on_all = classify::on_all(act, Err(error()), &[]);
-        for vote in [classify::plain_claim(Err(error())), classify::lone_release(Err(error())), on_all] {
+        for vote in [classify::plain_claim(Err(error())), classify::lone_release(Err(error()))] {
             assert!(matches!(vote, Vote::Failed(_) | Vote::Unknown(_)), "{vote:?}");
         }
         assert!(classify::batch(Err(error()), count).is_err());
@@ -42,7 +41,7 @@ pub(crate) fn replies(data: &[u8]) {
     let value = data.value(3);
     let ok = value.as_bytes() == Some(b"OK");
     assert_eq!(classify::plain_claim(Ok(value.clone())) == Vote::Granted, ok, "{value:?}");
-    judge(act, &value, &classify::on_all(act, Ok(value.clone()), &["a".into(), "b".into()]));
+    judge(act, &value, &classify::on_all(act, &value, &["a".into(), "b".into()]));
     judge(Act::Release, &value, &classify::lone_release(Ok(value.clone())));
     if let Ok(said) = classify::batch(Ok(value), count) {
         assert_eq!(said.len(), count);
