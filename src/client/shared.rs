@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::clock::Clock;
 use super::entropy::Entropy;
-use super::error::{Refusal, refusal};
+use super::error::Refusal;
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
 use crate::protocol::policy::Policy;
@@ -71,7 +71,14 @@ impl Shared {
             }
             _ => vote.cloned(),
         });
-        refusal(resources.to_string(), &self.masters, Tally::new(tally.quorum(), votes))
+        Refusal {
+            resources: resources.to_string(),
+            several: resources.single().is_none(),
+            masters: self.masters.clone(),
+            tally: Tally::new(tally.quorum(), votes),
+            claims: 0,
+            waited: Duration::ZERO,
+        }
     }
 
     pub(crate) fn name(&self, master: MasterId) -> String {

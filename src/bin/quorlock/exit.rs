@@ -103,9 +103,8 @@ impl Failure {
 
 /// One line a master.
 fn answers(refusal: &Refusal) -> String {
-    let answer = |vote: Option<&Vote>| vote.map_or("no answer yet".to_owned(), ToString::to_string);
-    let lines = refusal.votes().enumerate();
-    lines.map(|(nth, (master, vote))| format!("\n  m{} {master}: {}", nth + 1, answer(vote))).collect()
+    let lines = refusal.answers().enumerate();
+    lines.map(|(nth, (master, answer))| format!("\n  m{} {master}: {answer}", nth + 1)).collect()
 }
 
 impl From<RequestError> for Failure {
@@ -153,7 +152,7 @@ impl From<ExtendError> for Failure {
                 let (masters, needed) = (quorum.masters(), quorum.needed());
                 if gone >= quorum.blocking() {
                     let text = format!(
-                        "not held: this holder's key stands on {had} of {masters} masters, {needed} needed"
+                        "not held: this holder has it on {had} of {masters} masters, {needed} needed"
                     );
                     Self::refused(Exit::NotHeld, "not_held", text + &answers, &refusal).hint(
                         "Its ttl is over, it was released, or the lock is somebody else's: acquire it anew.",
