@@ -55,6 +55,15 @@ struct Seat {
     resurrected: bool,
 }
 
+/// What was known of a life before an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    /// Nothing was to be won or kept any more.
+    over: bool,
+    /// How many deletes the master was sent.
+    releases: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct Book {
     lives: BTreeMap<Bytes, Life>,
@@ -163,10 +172,15 @@ impl Book {
         }
     }
 
-    /// An answer is about to be told; how many deletes its master was sent before.
-    pub(crate) fn on_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, number: u32, vote: &Vote) -> u32 {
+    /// An answer is about to be told; what was known before.
+    pub(crate) fn on_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, number: u32, vote: &Vote, now: u64) -> Before {
         let drift_ppm = self.drift_ppm;
-        let Some(life) = self.lives.get_mut(holder) else { return 0 };
+        let passed = self.deadline(holder).is_some_and(|deadline| deadline <= now);
+        let Some(life) = self.lives.get_mut(holder) else { return Before::default() };
+        let over = match life.granted {
+            None => life.seats.iter().any(|seat| seat.releases > 0),
+            Some(_) => life.given_back.is_some() || life.lost.is_some() || passed,
+        };
         let seat = &mut life.seats[dispatch.to.index()];
         match (dispatch.act, vote) {
             (Act::Claim | Act::Watch | Act::Renew, Vote::Granted) => {
@@ -187,28 +201,17 @@ impl Book {
             (Act::Release, _) => seat.releasing -= 1,
             _ => {}
         }
-        seat.releases
+        Before { over, releases: seat.releases }
     }
 
     /// The answer was told.
-    pub(crate) fn after_answer(
-        &mut self,
-        holder: &Bytes,
-        dispatch: &Dispatch,
-        vote: &Vote,
-        releases: u32,
-        now: u64,
-        sights: &mut Sights,
-    ) {
+    pub(crate) fn after_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, vote: &Vote, before: Before, now: u64, sights: &mut Sights) {
         self.look(holder, now, sights);
         let Some(life) = self.lives.get(holder) else { return };
-        let over = life.given_back.is_some()
-            || life.lost.is_some()
-            || (life.granted.is_none() && life.seats.iter().any(|seat| seat.releases > 0));
         let seat = &life.seats[dispatch.to.index()];
-        if over && dispatch.act.votes() && *vote == Vote::Granted {
+        if before.over && dispatch.act.votes() && *vote == Vote::Granted {
             sights.saw(Sight::LateGrant);
-            if seat.releasing == 0 && seat.releases == releases {
+            if seat.releasing == 0 && seat.releases == before.releases {
                 let words = format!("{} granted {:?} to h{} after its end, and gets no delete", dispatch.to, dispatch.act, life.nth);
                 self.breach(Promise::LateGrant, now, words);
             }

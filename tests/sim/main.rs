@@ -51,11 +51,14 @@ fn whatever_happens_the_promises_hold() {
     }
     let seeds = number("QUORLOCK_SIM_SEEDS").unwrap_or(SEEDS);
     let mut total = Sights::default();
+    let mut failed = 0;
     for seed in 0..seeds {
         let outcome = run(seed, false, |_| true, Trace::default());
         total.add(&outcome.sights);
-        assert!(outcome.breach.is_none(), "seed {seed}: {:?}", outcome.breach);
+        if let Some(breach) = outcome.breach { println!("seed {seed}: {breach:?}"); failed += 1; }
+        if failed > 20 { break }
     }
     println!("{total}");
+    assert_eq!(failed, 0);
     assert!(total.missing(20).is_empty(), "seldom seen: {:?}", total.missing(20));
 }

@@ -56,19 +56,25 @@ impl World {
         self.trace.tell(now, || format!("c{client} loses its connection to m{}", master + 1));
         let wire = &mut self.wires[client][master];
         let unsent = wire.shut(Reason::NotConnected("connection lost".into()));
+        let link = Link(wire.link);
+        wire.under_way.clear();
+        // Also what timed out and never arrived.
+        let stream = self.calls.iter().filter(|(_, call)| (call.client, call.master, call.link) == (client, master, link));
+        let stream: Vec<u64> = stream.map(|(id, _)| *id).collect();
         let mut unanswered = Vec::new();
         // What was sent first arrives first, if at all.
         let mut arrives = now;
         let mut lost = false;
-        for id in std::mem::take(&mut wire.under_way) {
+        for id in stream {
             let Some(mut call) = self.calls.remove(&id) else { continue };
             if call.executed && self.plan.reads_late && self.dice.one_in(2) {
                 self.calls.insert(id, call);
                 continue;
             }
-            let Some(ask) = call.ask.take() else { continue };
-            unanswered.push((Waiting { ask, number: call.number }, call.link));
-            self.take_back(call.times_out);
+            if let Some(ask) = call.ask.take() {
+                unanswered.push((Waiting { ask, number: call.number }, link));
+                self.take_back(call.times_out);
+            }
             if call.executed {
                 self.sights.saw(Sight::AnswerLost);
                 continue;
@@ -101,7 +107,7 @@ impl World {
         let watcher = self.watchers[client].as_ref()?.upgrade()?;
         let (now, site) = (self.now, &self.sites[master]);
         let route = self.wires[client][master].route;
-        if !site.up || now < site.frozen_until || now < route.there_blocked || now < route.back_blocked {
+        if !site.up || site.frozen || now < route.there_blocked || now < route.back_blocked {
             self.dial_later(client, master);
             return None;
         }
@@ -161,7 +167,8 @@ impl World {
             }
             Fault::Freeze { master, lasts } => {
                 self.sights.saw(Sight::Frozen);
-                self.sites[master].frozen_until = now + lasts;
+                self.sites[master].frozen = true;
+                self.at(now + lasts, Event::Thaw(master));
             }
             Fault::Save { master } => self.sites[master].save(),
             Fault::Crash { master, kept, down } => {
@@ -179,6 +186,13 @@ impl World {
         }
     }
 
+    pub(crate) fn thaw(&mut self, master: usize) {
+        self.sites[master].frozen = false;
+        for id in std::mem::take(&mut self.sites[master].waiting) {
+            self.arrive(id);
+        }
+    }
+
     fn crash(&mut self, master: usize, kept: Kept) {
         let now = self.now;
         self.sights.saw(match kept {
@@ -187,7 +201,7 @@ impl World {
             Kept::OldSnapshot => Sight::RestartedOld,
         });
         self.sites[master].crash(kept);
-        self.sites[master].frozen_until = 0;
+        self.thaw(master);
         if kept == Kept::OldSnapshot {
             let holders: Vec<Bytes> = self.keys_of(master).into_iter().map(|(holder, _)| holder).collect();
             self.book.on_resurrected(master, &holders);
@@ -227,7 +241,7 @@ impl World {
             wire.route.back_blocked = wire.route.back_blocked.min(now);
         }
         for master in 0..self.sites.len() {
-            self.sites[master].frozen_until = now;
+            self.thaw(master);
             if master < gone {
                 if self.sites[master].up {
                     self.crash(master, Kept::Everything);

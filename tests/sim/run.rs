@@ -130,6 +130,7 @@ impl Run {
                 Some(Event::Note(client, note)) => self.note(client, note),
                 Some(Event::Fault(fault)) => self.strike(fault),
                 Some(Event::MasterUp(master)) => self.bring_up(master),
+                Some(Event::Thaw(master)) => locked(&self.world).thaw(master),
                 Some(Event::Resume(client)) => self.resume(client),
                 Some(Event::Stage(stage)) => self.enter(stage),
                 None => return,
@@ -289,7 +290,9 @@ impl Run {
             (world.plan.timeout, world.quarantine())
         };
         locked(&self.world).trace.tell(now, || format!("-- {stage:?}"));
-        let settled = now + CONNECTED + quarantine + quarantine / 8 + S;
+        // A machine that is stalled has its turn then.
+        let awake = self.machines.iter().map(|machine| machine.clock.real()).max().unwrap_or(now).max(now);
+        let settled = awake + CONNECTED + quarantine + quarantine / 8 + S;
         let next = match stage {
             Stage::Calm => {
                 locked(&self.world).calm_down();
@@ -300,7 +303,7 @@ impl Run {
                     self.machines[client].roused = true;
                 }
                 locked(&self.world).at(settled, Event::Stage(Stage::Alone));
-                (now + CONNECTED + 2 * S + 4 * timeout, Stage::Ghosts)
+                (awake + CONNECTED + 2 * S + 4 * timeout, Stage::Ghosts)
             }
             Stage::Ghosts => {
                 locked(&self.world).check_ghosts();

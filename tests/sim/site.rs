@@ -36,8 +36,9 @@ pub(crate) enum Joined {
 pub(crate) struct Site {
     pub(crate) process: u32,
     pub(crate) up: bool,
-    /// Stopped until then; what arrives waits.
-    pub(crate) frozen_until: u64,
+    /// Stopped; what arrives waits.
+    pub(crate) frozen: bool,
+    pub(crate) waiting: Vec<u64>,
     clock: Rate,
     data: Data,
     snapshot: Data,
@@ -47,7 +48,7 @@ impl Site {
     /// A master that `quorlock init` admitted.
     pub(crate) fn new(clock: Rate) -> Self {
         let data = Data { run: Some(1), ..Data::default() };
-        Self { process: 1, up: true, frozen_until: 0, clock, snapshot: data.clone(), data }
+        Self { process: 1, up: true, frozen: false, waiting: Vec::new(), clock, snapshot: data.clone(), data }
     }
 
     pub(crate) fn now(&self, real: u64) -> Moment {
@@ -78,6 +79,7 @@ impl Site {
 
     pub(crate) fn crash(&mut self, kept: Kept) {
         self.up = false;
+        self.frozen = false;
         self.process += 1;
         match kept {
             Kept::Everything => {}

@@ -93,12 +93,6 @@ impl MachineClock {
         local - local % MS
     }
 
-    /// The first tick at or after `real`.
-    pub(crate) fn next_tick(&self, real: u64) -> u64 {
-        let base = self.base.load(Ordering::Relaxed);
-        base + real.saturating_sub(base).div_ceil(MS) * MS
-    }
-
     pub(crate) fn instant(&self, local: u64) -> Instant {
         self.start + Duration::from_nanos(local)
     }

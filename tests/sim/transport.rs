@@ -45,13 +45,13 @@ pub(crate) fn tell(world: &Mutex<World>, clock: &MachineClock, waiting: Waiting,
         Reply::By(vote, _) => vote.clone(),
         Reply::Unsent(fault) => Vote::Failed(fault.clone()),
     };
-    let releases = locked(world).book.on_answer(&holder, &dispatch, number, &vote);
+    let before = locked(world).book.on_answer(&holder, &dispatch, number, &vote, clock.real());
     match reply {
         Reply::By(vote, link) => ask.answer(vote, link),
         Reply::Unsent(fault) => ask.withdraw(fault),
     }
     let world = &mut *locked(world);
-    world.book.after_answer(&holder, &dispatch, &vote, releases, clock.real(), &mut world.sights);
+    world.book.after_answer(&holder, &dispatch, &vote, before, clock.real(), &mut world.sights);
 }
 
 /// Sends what waits, as far as may be.

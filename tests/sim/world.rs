@@ -26,6 +26,7 @@ pub(crate) enum Event {
     Note(usize, Note),
     Fault(Fault),
     MasterUp(usize),
+    Thaw(usize),
     /// The machine has its turn again.
     Resume(usize),
     Stage(Stage),
@@ -180,12 +181,8 @@ impl World {
             self.sights.saw(Sight::LostOnTheWay);
             return;
         }
-        if now < site.frozen_until {
-            let until = site.frozen_until;
-            let key = self.at(until, Event::Arrival(id));
-            if let Some(call) = self.calls.get_mut(&id) {
-                call.arrives = key;
-            }
+        if site.frozen {
+            site.waiting.push(id);
             return;
         }
         let shown = site.now(now);
