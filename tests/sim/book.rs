@@ -341,8 +341,11 @@ impl Book {
             let everywhere = life.seats.iter().all(|seat| seat.releases > 0);
             let nowhere = life.seats.iter().all(|seat| seat.releases == 0);
             let doubtful = life.seats.iter().any(|seat| seat.doubtful);
+            // It was won, and lost again before anybody had it.
+            let missed = life.seats.iter().filter(|seat| seat.confirmed.is_some()).count() >= self.needed
+                && life.seats.iter().all(|seat| seat.releases > 0 || !seat.doubtful);
             let right = match life.granted {
-                None => everywhere || (nowhere && !doubtful),
+                None => everywhere || missed || (nowhere && !doubtful),
                 Some(_) => everywhere || !life.released,
             };
             if !right {

@@ -124,27 +124,30 @@ impl Machine {
     pub(crate) fn pause(&mut self, out: Out, until: u64) {
         if self.out.is_none() {
             self.out = Some(out);
-            locked(&self.world).at(until, Event::Resume(self.client));
+            locked(&self.world).at(self.clock.next_tick(until), Event::Resume(self.client));
         }
     }
 
-    /// Has its turn again at `real`, unless a stall lasts longer; what it has to take note of.
-    pub(crate) fn resume(&mut self, real: u64) -> Vec<Note> {
-        let by = match self.out {
-            Some(Out::Stalled) if self.clock.real() <= real => self.clock.take_stalled(),
-            Some(Out::Paused) => self.clock.tick(real).saturating_sub(self.clock.local()),
-            Some(Out::Suspended) => {
-                self.clock.slept(real.saturating_sub(self.clock.real()));
-                0
-            }
+    /// Has its turn again at `real`, unless a stall lasts longer; what it has to take note of. Its timers learn of it
+    /// when it [catches up](Self::catch_up).
+    pub(crate) fn wake(&mut self, real: u64) -> Vec<Note> {
+        match self.out {
+            Some(Out::Stalled) if self.clock.real() <= real => self.clock.end_stall(),
+            Some(Out::Paused) => self.clock.lag_by(self.clock.tick(real).saturating_sub(self.clock.local())),
+            Some(Out::Suspended) => self.clock.slept(real.saturating_sub(self.clock.real())),
             Some(Out::Stalled) | None => return Vec::new(),
-        };
+        }
         self.out = None;
         self.roused = true;
-        // All timers that are due go off together.
-        self.runtime.block_on(advance(Duration::from_nanos(by)));
-        self.see_stall();
         std::mem::take(&mut self.inbox)
+    }
+
+    /// All timers that are due go off together.
+    pub(crate) fn catch_up(&mut self) {
+        if self.out.is_none() {
+            self.runtime.block_on(advance(Duration::from_nanos(self.clock.take_lag())));
+            self.see_stall();
+        }
     }
 }
 

@@ -143,24 +143,32 @@ impl Run {
     }
 
     fn resume(&mut self, client: usize) {
-        let (now, latest_first) = {
+        let (now, timers_first) = {
             let mut world = locked(&self.world);
             (world.now, world.dice.one_in(2))
         };
-        let mut notes = self.machines[client].resume(now);
-        if latest_first {
+        let mut notes = self.machines[client].wake(now);
+        if timers_first {
             // Timers may go off before what lies in the sockets is read.
+            self.machines[client].catch_up();
             notes.sort_by_key(|note| !matches!(note, Note::TimedOut(_)));
         }
         for note in notes {
             self.note(client, note);
         }
+        self.machines[client].catch_up();
     }
 
     fn note(&mut self, client: usize, note: Note) {
+        let now = self.now();
         let machine = &mut self.machines[client];
         if machine.out.is_some() {
             machine.inbox.push(note);
+            return;
+        }
+        if machine.clock.real() < now {
+            // At the machine's next tick: it does nothing in between.
+            locked(&self.world).at(machine.clock.next_tick(now), Event::Note(client, note));
             return;
         }
         machine.roused = true;

@@ -47,6 +47,8 @@ pub(crate) struct MachineClock {
     base: AtomicU64,
     /// Time that passed in the middle of a task, and that timers were not told of yet.
     stalled: AtomicU64,
+    /// Time that passed while the machine was out, and that timers are about to be told of.
+    lag: AtomicU64,
     pub(crate) rate: Rate,
     planned: Mutex<Option<Stall>>,
     /// Nobody but the run itself is looking.
@@ -71,6 +73,7 @@ impl MachineClock {
             start,
             base: AtomicU64::new(base),
             stalled: AtomicU64::new(0),
+            lag: AtomicU64::new(0),
             rate,
             planned: Mutex::new(None),
             unseen: AtomicBool::new(false),
@@ -84,13 +87,20 @@ impl MachineClock {
     }
 
     pub(crate) fn real(&self) -> u64 {
-        self.base.load(Ordering::Relaxed) + self.local() + self.stalled.load(Ordering::Relaxed)
+        let told = self.base.load(Ordering::Relaxed) + self.local();
+        told + self.stalled.load(Ordering::Relaxed) + self.lag.load(Ordering::Relaxed)
     }
 
     /// The timers' last tick at the real time `real`.
     pub(crate) fn tick(&self, real: u64) -> u64 {
         let local = real.saturating_sub(self.base.load(Ordering::Relaxed));
         local - local % MS
+    }
+
+    /// The first tick at or after `real`.
+    pub(crate) fn next_tick(&self, real: u64) -> u64 {
+        let base = self.base.load(Ordering::Relaxed);
+        base + real.saturating_sub(base).div_ceil(MS) * MS
     }
 
     pub(crate) fn instant(&self, local: u64) -> Instant {
@@ -106,9 +116,17 @@ impl MachineClock {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Timers are about to be told of the stall.
-    pub(crate) fn take_stalled(&self) -> u64 {
-        self.stalled.swap(0, Ordering::Relaxed)
+    /// The stall is over: its time is to be told of.
+    pub(crate) fn end_stall(&self) {
+        self.lag.fetch_add(self.stalled.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    pub(crate) fn lag_by(&self, nanos: u64) {
+        self.lag.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_lag(&self) -> u64 {
+        self.lag.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn plan(&self, stall: Option<Stall>) {
