@@ -13,6 +13,7 @@ use super::holder::HolderId;
 use super::shared::Shared;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::Dispatch;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::news::News;
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::request::printable;
@@ -36,6 +37,9 @@ pub(crate) struct Stake {
     valid_until: AtomicU64,
     pub(crate) changed: Notify,
     pub(crate) number: u64,
+    /// The clock after the latest commands went out: what rule 1 forbids to count from.
+    #[cfg(feature = "mutants")]
+    sent: AtomicU64,
 }
 
 struct State {
@@ -70,6 +74,8 @@ impl Stake {
             valid_until: AtomicU64::new(NOT_VALID),
             changed: Notify::new(),
             number: shared.keeper.next_number(),
+            #[cfg(feature = "mutants")]
+            sent: AtomicU64::new(0),
         })
     }
 
@@ -137,6 +143,8 @@ impl Stake {
         drop(state);
         if !sent.is_empty() {
             self.shared.transport.flush(sent);
+            #[cfg(feature = "mutants")]
+            self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
         }
         if is_news {
             self.changed.notify_waiters();
@@ -168,7 +176,9 @@ impl Stake {
         let (old, new) = (state.published, until);
         let exchanged = self.valid_until.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
         state.published = new;
-        if exchanged.is_err() && new != NOT_VALID {
+        if exchanged.is_err() && new != NOT_VALID && mutant::on(Mutant::SeenLossForgotten) {
+            self.valid_until.store(new, Ordering::Release);
+        } else if exchanged.is_err() && new != NOT_VALID {
             state.attempt.lapse();
             state.published = NOT_VALID;
         }
@@ -227,6 +237,11 @@ impl Asker for Stake {
     }
 
     fn answered(self: Arc<Self>, dispatch: &Dispatch, reply: Reply) {
+        #[cfg(feature = "mutants")]
+        let dispatch = &match mutant::on(Mutant::ClockReadLate) {
+            true => Dispatch { stamp: Moment::from_nanos(self.sent.load(Ordering::Acquire)), ..*dispatch },
+            false => *dispatch,
+        };
         self.step(|attempt, now| attempt.on_reply(dispatch, reply, now));
         self.shared.on_answered();
     }

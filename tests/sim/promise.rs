@@ -38,3 +38,9 @@ pub(crate) struct Breach {
     pub(crate) at: u64,
     pub(crate) words: String,
 }
+
+impl std::fmt::Display for Breach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} is broken at {:.6} s: {}", self.promise, self.at as f64 / 1e9, self.words)
+    }
+}
