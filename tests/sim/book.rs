@@ -60,6 +60,8 @@ struct Seat {
 pub(crate) struct Before {
     /// Nothing was to be won or kept any more.
     over: bool,
+    /// The deadline of a hold had passed.
+    passed: bool,
     /// How many deletes the master was sent.
     releases: u32,
 }
@@ -201,13 +203,18 @@ impl Book {
             (Act::Release, _) => seat.releasing -= 1,
             _ => {}
         }
-        Before { over, releases: seat.releases }
+        Before { over, passed: passed && life.granted.is_some(), releases: seat.releases }
     }
 
     /// The answer was told.
     pub(crate) fn after_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, vote: &Vote, before: Before, now: u64, sights: &mut Sights) {
         self.look(holder, now, sights);
         let Some(life) = self.lives.get(holder) else { return };
+        if before.passed && life.lost.is_none() && life.given_back.is_none() {
+            let words = format!("the deadline of h{} had passed, and it is valid again", life.nth);
+            self.breach(Promise::StickyLoss, now, words);
+            return;
+        }
         let seat = &life.seats[dispatch.to.index()];
         if before.over && dispatch.act.votes() && *vote == Vote::Granted {
             sights.saw(Sight::LateGrant);
@@ -280,8 +287,8 @@ impl Book {
         confirmed.sort_unstable();
         let right = confirmed.len().checked_sub(self.needed).map_or(Moment::default(), |nth| confirmed[nth]);
         if until > right || (until < right && !life.capped) {
-            let by = until.as_nanos().abs_diff(right.as_nanos()) / MS;
-            let words = format!("h{} counts on {by} ms {} than the masters' answers give it", life.nth, if until > right { "more" } else { "less" });
+            let given = right.as_nanos().saturating_sub(shown.as_nanos()) / MS;
+            let words = format!("h{} counts on {} ms more, and the answers give it {given}", life.nth, left / MS);
             self.breach(Promise::Deadline, now, words);
         }
     }

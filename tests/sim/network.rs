@@ -266,7 +266,7 @@ impl World {
     /// All locks were given back, and the network let every delete through: no key may stay.
     pub(crate) fn check_ghosts(&mut self) {
         let now = self.now;
-        if self.plan.latest >= self.plan.ttl {
+        if !self.plan.looks_for_ghosts() {
             return;
         }
         self.sights.saw(Sight::GhostsLookedFor);

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) faults: Vec<(u64, Fault)>,
     /// Masters that never come back, so that w are left.
     pub(crate) gone: usize,
+    /// A machine stalls once in so many commands sent or confirmed; never if zero.
+    pub(crate) stalls: u64,
     /// Whether the faults include those that the promise excludes.
     pub(crate) outside: bool,
 }
@@ -69,14 +71,14 @@ impl Plan {
         let masters = if dice.one_in(4) { 3 } else { 5 };
         let needed = if masters == 5 && dice.one_in(4) { 4 } else { masters / 2 + 1 };
         let (timeout, ttl) =
-            dice.pick(&[(40, 300), (50, 1_000), (100, 1_000), (100, 1_000), (100, 3_000), (500, 3_000), (60, 20_000)]);
+            dice.pick(&[(40, 300), (50, 1_000), (100, 1_000), (100, 1_000), (100, 3_000), (500, 3_000), (60, 20_000), (60, 20_000)]);
         let drift_ppm = dice.pick(&[10_000, 10_000, 1_000, 50_000, 100_000]);
         let max_ttl = ttl + dice.pick(&[0, 0, ttl / 2]);
         let policy = Policy::new()
             .with_master_timeout(Duration::from_millis(timeout))
             .with_max_ttl(Duration::from_millis(max_ttl))
             .with_drift_ppm(drift_ppm)
-            .with_backoff(Duration::from_millis(dice.between(1, 25)), Duration::from_millis(dice.between(50, 300)));
+            .with_backoff(Duration::from_millis(dice.between(5, 25)), Duration::from_millis(dice.between(80, 400)));
         let (clients, users) = dice.pick(&[(2, 1), (2, 2), (3, 1), (3, 1), (4, 1)]);
         let (ttl, timeout) = (ttl * MS, timeout * MS);
         let mut plan = Self {
@@ -99,11 +101,17 @@ impl Plan {
             work: (4 * ttl + S).clamp(4 * S, 24 * S),
             faults: Vec::new(),
             gone: if dice.one_in(3) { usize::try_from(dice.between(1, (masters - needed) as u64)).expect("few") } else { 0 },
+            stalls: dice.pick(&[0, 0, 25, 80]),
             outside,
         };
         plan.set_clocks(masters, clients, u64::from(drift_ppm), &mut dice);
         plan.choose_faults(masters, clients, 2 * needed - masters - 1, &mut dice);
         plan
+    }
+
+    /// Keys live so long that one which stays is noticed.
+    pub(crate) fn looks_for_ghosts(&self) -> bool {
+        self.latest < self.ttl
     }
 
     /// Clients may be slow and masters fast, together by what the drift allows; one master is the victim.
@@ -120,6 +128,11 @@ impl Plan {
             let ppm = if dice.one_in(2) { -signed(slow) } else { signed(dice.below(10_000)) };
             self.machines.push(Rate { offset: dice.between(1, 1_000) * S + dice.below(S), ppm });
         }
+    }
+
+    /// How long a machine does nothing, in milliseconds.
+    pub(crate) fn stall(&self, dice: &mut Dice) -> u64 {
+        dice.pick(&[1, self.timeout / MS, self.ttl / MS / 3, self.ttl / MS, self.ttl / MS]) + dice.below(3)
     }
 
     /// A delay at which something is decided, more or less.
@@ -139,9 +152,8 @@ impl Plan {
         if pace == 0 {
             return;
         }
-        let stalls = dice.one_in(2);
         // A run in which masters restart all the time has few holders.
-        let restarts = dice.pick(&[2, 4, 8]);
+        let restarts = dice.pick(&[3, 8, 16]);
         let mut at = 0;
         loop {
             at += dice.between(pace / 4, 2 * pace);
@@ -162,9 +174,8 @@ impl Plan {
                 }
                 70..75 => Fault::Pause { client, lasts },
                 75..79 => Fault::Suspend { client, lasts },
-                79..89 if stalls => {
-                    let millis = dice.pick(&[1, self.timeout / MS, self.ttl / MS / 3, self.ttl / MS]) + dice.below(3);
-                    Fault::Stall { client, stall: Stall { reads: dice.below(30), millis } }
+                79..89 if self.stalls > 0 => {
+                    Fault::Stall { client, stall: Stall { reads: dice.below(30), millis: self.stall(dice) } }
                 }
                 89..96 if self.outside => Fault::Delete { master },
                 89..96 if forgetful > 0 => Fault::Delete { master: dice.index(forgetful) },

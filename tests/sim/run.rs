@@ -10,7 +10,7 @@ use crate::machine::{Machine, Out};
 use crate::plan::{Fault, Plan};
 use crate::promise::{Breach, Promise};
 use crate::sights::{Sight, Sights};
-use crate::time::{MS, S};
+use crate::time::{MS, S, Stall};
 use crate::trace::Trace;
 use crate::transport::{Reply, drain, tell};
 use crate::user::Desk;
@@ -92,8 +92,9 @@ impl Run {
         let world = locked(&self.world);
         let plan = &world.plan;
         let steady = !plan.faults.iter().any(|(_, fault)| {
-            matches!(fault, Fault::Pause { .. } | Fault::Suspend { .. } | Fault::Stall { .. })
+            matches!(fault, Fault::Pause { .. } | Fault::Suspend { .. })
         });
+        let steady = steady && plan.stalls == 0;
         Desk {
             client,
             redlock: machine.redlock.clone().expect("not closed"),
@@ -177,7 +178,14 @@ impl Run {
             Note::Answer(id, vote) => {
                 let told = locked(&self.world).take_call(id);
                 if let Some((waiting, link, master)) = told {
-                    locked(&self.world).note_answer(client, master, link, &waiting, &vote);
+                    {
+                        let mut world = locked(&self.world);
+                        world.note_answer(client, master, link, &waiting, &vote);
+                        // While a confirmation is booked, for one.
+                        if let Some(millis) = world.stall() {
+                            clock.plan(Some(Stall { reads: 0, millis }));
+                        }
+                    }
                     tell(&self.world, &clock, waiting, Reply::By(vote, link));
                     drain(&self.world, &clock, client, master);
                 }

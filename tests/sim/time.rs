@@ -116,6 +116,11 @@ impl MachineClock {
         self.stalled.load(Ordering::Relaxed)
     }
 
+    /// Nothing happens from now on for so long.
+    pub(crate) fn stall(&self, millis: u64) {
+        self.stalled.fetch_add(millis * MS, Ordering::Relaxed);
+    }
+
     /// The stall is over: its time is to be told of.
     pub(crate) fn end_stall(&self) {
         self.lag.fetch_add(self.stalled.swap(0, Ordering::Relaxed), Ordering::Relaxed);
@@ -150,7 +155,7 @@ impl MachineClock {
             }
         };
         if let Some(stall) = due {
-            self.stalled.fetch_add(stall.millis * MS, Ordering::Relaxed);
+            self.stall(stall.millis);
             stalled(stall.millis);
         }
         now

@@ -127,6 +127,10 @@ impl Transport for Wires {
                 }
             }
         }
+        // The thread may lose its turn right after the commands went out.
+        if let Some(millis) = locked(&self.world).stall() {
+            self.clock.stall(millis);
+        }
         self.sent.notify_one();
     }
 

@@ -119,9 +119,13 @@ impl Desk {
         if dice.one_in(2) {
             request = request.no_renewal();
         }
-        let capped = dice.one_in(5);
+        let capped = dice.one_in(4);
         if capped {
-            request = request.max_hold(Duration::from_nanos(dice.between(self.ttl / 4, 2 * self.ttl)));
+            // Around a renewal, which heals what is missing, or any time.
+            let slots = 16 * dice.between(1, 4) - dice.below(4);
+            let renewal = ttl / 48 * slots + dice.below(self.timeout);
+            let longest = if dice.one_in(3) { dice.between(self.ttl / 4, 2 * self.ttl) } else { renewal };
+            request = request.max_hold(Duration::from_nanos(longest));
         }
         (request.wait(Duration::from_nanos(dice.pick(&[0, self.ttl / 2, 2 * self.ttl]))), capped)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
-use quorlock::protocol::fanout::Link;
+use quorlock::protocol::fanout::{Act, Link};
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::votes::Vote;
 use quorlock::transport::LinkWatcher;
@@ -122,6 +122,15 @@ impl World {
         Some(event)
     }
 
+    /// Whether the machine stalls at this very moment, and for how many milliseconds.
+    pub(crate) fn stall(&mut self) -> Option<u64> {
+        let chances = self.plan.stalls;
+        if self.calm || chances == 0 || !self.dice.one_in(chances) {
+            return None;
+        }
+        Some(self.plan.stall(&mut self.dice))
+    }
+
     pub(crate) fn saw(&mut self, sight: Sight) {
         self.sights.saw(sight);
     }
@@ -202,6 +211,9 @@ impl World {
             return;
         }
         let near = self.dice.below(self.plan.near + 1);
+        // A heal that is answered just after the end it was meant to prevent.
+        let end = self.book.deadline(&holder).filter(|end| dispatch.act == Act::Heal && *end > now && *end < now + self.plan.timeout / 2);
+        let near = end.map_or(near, |end| end + 2 * MS - now);
         let wire = &mut self.wires[client][master];
         let far = if now < wire.route.until { wire.route.back } else { near };
         let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
