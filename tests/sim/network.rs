@@ -67,7 +67,15 @@ impl World {
         let mut lost = false;
         for id in stream {
             let Some(mut call) = self.calls.remove(&id) else { continue };
-            if call.executed && self.plan.reads_late && self.dice.one_in(2) {
+            if let Some((key, vote)) = &call.answer
+                && self.plan.reads_late
+                && self.dice.one_in(2)
+            {
+                // It lies in a buffer, and is read when the next connection may be up.
+                self.take_back(*key);
+                self.take_back(call.times_out);
+                let at = now + self.dice.below(700 * MS);
+                self.at(at, Event::Note(client, Note::Answer(id, vote.clone())));
                 self.calls.insert(id, call);
                 continue;
             }
@@ -75,7 +83,7 @@ impl World {
                 unanswered.push((Waiting { ask, number: call.number }, link));
                 self.take_back(call.times_out);
             }
-            if call.executed {
+            if call.answer.is_some() {
                 self.sights.saw(Sight::AnswerLost);
                 continue;
             }

@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) gone: usize,
     /// A machine stalls once in so many commands sent or confirmed; never if zero.
     pub(crate) stalls: u64,
+    /// A connection breaks once in so many commands that create a key, while that is on its way; never if zero.
+    pub(crate) cuts: u64,
     /// Whether the faults include those that the promise excludes.
     pub(crate) outside: bool,
 }
@@ -102,6 +104,7 @@ impl Plan {
             faults: Vec::new(),
             gone: if dice.one_in(3) { usize::try_from(dice.between(1, (masters - needed) as u64)).expect("few") } else { 0 },
             stalls: dice.pick(&[0, 0, 25, 80]),
+            cuts: dice.pick(&[0, 30, 100]),
             outside,
         };
         plan.set_clocks(masters, clients, u64::from(drift_ppm), &mut dice);
@@ -132,7 +135,9 @@ impl Plan {
 
     /// How long a machine does nothing, in milliseconds.
     pub(crate) fn stall(&self, dice: &mut Dice) -> u64 {
-        dice.pick(&[1, self.timeout / MS, self.ttl / MS / 3, self.ttl / MS, self.ttl / MS]) + dice.below(3)
+        // Just less than a ttl is longer than an old deadline, and shorter than one that a renewal brings.
+        let less = self.ttl * 5 / 6;
+        dice.pick(&[MS, self.timeout, self.ttl / 3, less, less, self.ttl]) / MS + dice.below(3)
     }
 
     /// A delay at which something is decided, more or less.
@@ -150,10 +155,11 @@ impl Plan {
     fn choose_faults(&mut self, masters: usize, clients: usize, forgetful: usize, dice: &mut Dice) {
         let pace = dice.pick(&[0, 40 * MS, 100 * MS, 100 * MS, 250 * MS, 600 * MS]);
         if pace == 0 {
+            (self.stalls, self.cuts, self.overload) = (0, 0, 0);
             return;
         }
         // A run in which masters restart all the time has few holders.
-        let restarts = dice.pick(&[3, 8, 16]);
+        let restarts = dice.pick(&[1, 4, 12]);
         let mut at = 0;
         loop {
             at += dice.between(pace / 4, 2 * pace);
@@ -161,15 +167,19 @@ impl Plan {
                 return;
             }
             let (client, master) = (dice.index(clients), dice.index(masters));
-            let lasts = dice.pick(&[self.timeout / 2, self.timeout, 3 * self.timeout, self.ttl / 3, self.ttl]) + dice.below(5 * MS);
+            let lasts = dice.pick(&[self.timeout / 2, self.timeout, 3 * self.timeout, self.ttl / 3, self.ttl * 5 / 6, self.ttl]);
+            let lasts = lasts + dice.below(5 * MS);
             let fault = match dice.below(100) {
                 0..28 => Fault::Route { client, master, there: self.delay(dice), back: self.delay(dice), lasts },
-                28..36 => Fault::Block { client, master, there: dice.one_in(2), lasts },
+                28..36 => {
+                    let lasts = if dice.one_in(3) { 3 * self.ttl } else { lasts };
+                    Fault::Block { client, master, there: dice.one_in(2), lasts }
+                }
                 36..50 => Fault::Cut { client, master },
                 50..56 => Fault::Freeze { master, lasts },
                 56..62 => Fault::Save { master },
                 62..70 if dice.one_in(restarts) => {
-                    let kept = dice.pick(&[Kept::Everything, Kept::Nothing, Kept::OldSnapshot]);
+                    let kept = dice.pick(&[Kept::Everything, Kept::Nothing, Kept::Nothing, Kept::OldSnapshot]);
                     Fault::Crash { master, kept, down: dice.between(MS, 400 * MS) }
                 }
                 70..75 => Fault::Pause { client, lasts },

@@ -218,7 +218,7 @@ impl Run {
             let Some(ask) = call.ask.take() else { return };
             let (master, link, sent) = (call.master, call.link, call.sent);
             let waiting = Waiting { ask, number: call.number };
-            if call.executed {
+            if call.answer.is_some() {
                 world.calls.remove(&id);
             }
             world.sights.saw(Sight::TimedOut);

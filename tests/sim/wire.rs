@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quorlock::protocol::fanout::{Dispatch, Link};
-use quorlock::protocol::votes::Fault;
+use quorlock::protocol::votes::{Fault, Vote};
 use quorlock::transport::Ask;
 
 /// What the master takes at the moment, as far as the client knows.
@@ -68,7 +68,8 @@ pub(crate) struct Call {
     pub(crate) sent: u64,
     pub(crate) arrives: (u64, u64),
     pub(crate) times_out: (u64, u64),
-    pub(crate) executed: bool,
+    /// What the master said, and when the client will hear of it.
+    pub(crate) answer: Option<((u64, u64), Vote)>,
 }
 
 impl Wire {

@@ -159,6 +159,12 @@ impl World {
             let to = arrives.0.saturating_sub(now) as f64 / 1e6;
             format!("c{client} sends {:?} of {} to {} (link {}, {to:.3} ms away)", dispatch.act, self.book.life(&holder).map_or(0, |life| life.nth), dispatch.to, link.0)
         });
+        let breaks = dispatch.act.creates() && !self.calm && self.plan.cuts > 0 && self.dice.one_in(self.plan.cuts);
+        if breaks {
+            self.sights.saw(Sight::Cut);
+            let at = now + self.dice.below(far.min(timeout) + 2 * near + US);
+            self.at(at, Event::Note(client, Note::Cut(master, link.0)));
+        }
         let call = Call {
             client,
             master,
@@ -172,7 +178,7 @@ impl World {
             sent: now,
             arrives,
             times_out,
-            executed: false,
+            answer: None,
         };
         self.calls.insert(id, call);
     }
@@ -197,7 +203,6 @@ impl World {
         let shown = site.now(now);
         let dispatch = call.dispatch;
         let vote = site.keys().execute(dispatch.act, &call.resource, &call.holder, dispatch.ttl, shown);
-        call.executed = true;
         let holder = call.holder.clone();
         self.book.on_executed(&holder, &dispatch, &vote, now);
         let late = call.ask.is_none();
@@ -218,7 +223,10 @@ impl World {
         let far = if now < wire.route.until { wire.route.back } else { near };
         let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
         wire.last_answer = back;
-        self.at(back, Event::Note(client, Note::Answer(id, vote)));
+        let key = self.at(back, Event::Note(client, Note::Answer(id, vote.clone())));
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.answer = Some((key, vote));
+        }
     }
 }
 
