@@ -117,7 +117,14 @@ impl Book {
     }
 
     /// A command is handed over; its number among those of its holder id.
-    pub(crate) fn on_sent(&mut self, client: usize, resource: &Bytes, holder: &Bytes, dispatch: &Dispatch, now: u64) -> u32 {
+    pub(crate) fn on_sent(
+        &mut self,
+        client: usize,
+        resource: &Bytes,
+        holder: &Bytes,
+        dispatch: &Dispatch,
+        now: u64,
+    ) -> u32 {
         let (nth, masters) = (self.lives.len() + 1, self.masters);
         let life = self.lives.entry(holder.clone()).or_insert_with(|| Life {
             nth,
@@ -140,13 +147,20 @@ impl Book {
             life.seats[master].releases += 1;
             life.seats[master].releasing += 1;
         } else if life.given_back.is_some_and(|at| at < now) {
-            broken = Some((Promise::Silence, format!("{:?} of h{} to {} after it was given back", dispatch.act, life.nth, dispatch.to)));
+            broken = Some((
+                Promise::Silence,
+                format!("{:?} of h{} to {} after it was given back", dispatch.act, life.nth, dispatch.to),
+            ));
         }
         if dispatch.act == Act::Heal {
             let before = life.seats[master].confirmed;
-            let behind = life.seats.iter().filter(|seat| seat.confirmed > before && seat.until.is_some()).count();
+            let behind =
+                life.seats.iter().filter(|seat| seat.confirmed > before && seat.until.is_some()).count();
             if behind < self.needed {
-                broken = Some((Promise::Heal, format!("h{} heals {} with {behind} masters behind it", life.nth, dispatch.to)));
+                broken = Some((
+                    Promise::Heal,
+                    format!("h{} heals {} with {behind} masters behind it", life.nth, dispatch.to),
+                ));
             }
         }
         let number = life.commands;
@@ -175,7 +189,14 @@ impl Book {
     }
 
     /// An answer is about to be told; what was known before.
-    pub(crate) fn on_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, number: u32, vote: &Vote, now: u64) -> Before {
+    pub(crate) fn on_answer(
+        &mut self,
+        holder: &Bytes,
+        dispatch: &Dispatch,
+        number: u32,
+        vote: &Vote,
+        now: u64,
+    ) -> Before {
         let drift_ppm = self.drift_ppm;
         let passed = self.deadline(holder).is_some_and(|deadline| deadline <= now);
         let Some(life) = self.lives.get_mut(holder) else { return Before::default() };
@@ -207,7 +228,15 @@ impl Book {
     }
 
     /// The answer was told.
-    pub(crate) fn after_answer(&mut self, holder: &Bytes, dispatch: &Dispatch, vote: &Vote, before: Before, now: u64, sights: &mut Sights) {
+    pub(crate) fn after_answer(
+        &mut self,
+        holder: &Bytes,
+        dispatch: &Dispatch,
+        vote: &Vote,
+        before: Before,
+        now: u64,
+        sights: &mut Sights,
+    ) {
         self.look(holder, now, sights);
         let Some(life) = self.lives.get(holder) else { return };
         if before.passed && life.lost.is_none() && life.given_back.is_none() {
@@ -219,7 +248,10 @@ impl Book {
         if before.over && dispatch.act.votes() && *vote == Vote::Granted {
             sights.saw(Sight::LateGrant);
             if seat.releasing == 0 && seat.releases == before.releases {
-                let words = format!("{} granted {:?} to h{} after its end, and gets no delete", dispatch.to, dispatch.act, life.nth);
+                let words = format!(
+                    "{} granted {:?} to h{} after its end, and gets no delete",
+                    dispatch.to, dispatch.act, life.nth
+                );
                 self.breach(Promise::LateGrant, now, words);
             }
         }
@@ -288,7 +320,8 @@ impl Book {
         let right = confirmed.len().checked_sub(self.needed).map_or(Moment::default(), |nth| confirmed[nth]);
         if until > right || (until < right && !life.capped) {
             let given = right.as_nanos().saturating_sub(shown.as_nanos()) / MS;
-            let words = format!("h{} counts on {} ms more, and the answers give it {given}", life.nth, left / MS);
+            let words =
+                format!("h{} counts on {} ms more, and the answers give it {given}", life.nth, left / MS);
             self.breach(Promise::Deadline, now, words);
         }
     }
@@ -356,7 +389,8 @@ impl Book {
                 Some(_) => everywhere || !life.released,
             };
             if !right {
-                let without: Vec<usize> = (1..=self.masters).filter(|nth| life.seats[nth - 1].releases == 0).collect();
+                let without: Vec<usize> =
+                    (1..=self.masters).filter(|nth| life.seats[nth - 1].releases == 0).collect();
                 breaches.push(format!("no delete of h{} went to masters {without:?}", life.nth));
             }
         }
@@ -371,7 +405,12 @@ impl Book {
         if let Some(set) = life.seats[master].set
             && until > set + longest
         {
-            let words = format!("the key of h{} on m{} stays for {} ms after it was set", life.nth, master + 1, (until - set) / MS);
+            let words = format!(
+                "the key of h{} on m{} stays for {} ms after it was set",
+                life.nth,
+                master + 1,
+                (until - set) / MS
+            );
             self.breach(Promise::Expiry, now, words);
         }
     }
@@ -383,7 +422,11 @@ impl Book {
         if seat.resurrected {
             return;
         }
-        let words = format!("a key of h{nth} is left on m{}, for {:.3} s more", master + 1, (until.saturating_sub(now)) as f64 / 1e9);
+        let words = format!(
+            "a key of h{nth} is left on m{}, for {:.3} s more",
+            master + 1,
+            (until.saturating_sub(now)) as f64 / 1e9
+        );
         self.breach(Promise::Ghost, now, words);
     }
 }

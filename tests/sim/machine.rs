@@ -48,7 +48,8 @@ const TURNS: usize = 3;
 impl Machine {
     /// Its timers tick at `base` past each millisecond.
     pub(crate) fn new(client: usize, base: u64, rate: Rate, world: &Arc<Mutex<World>>) -> Self {
-        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let runtime =
+            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
         let clock = Arc::new(MachineClock::new(runtime.handle().clone(), base, rate));
         let sent = Arc::new(Notify::new());
         let (plan, masters) = {

@@ -32,7 +32,9 @@ use trace::Trace;
 const SEEDS: u64 = 1_000;
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
 }
 
 fn run(seed: u64, heeds: fn(Promise) -> bool, trace: Trace) -> Outcome {
@@ -98,7 +100,10 @@ fn a_seed_tells_the_same_story_again() {
             let other = first.lines().zip(second.lines()).find(|(first, second)| first != second);
             panic!("seed {seed} has two stories, from here on: {other:?}");
         }
-        assert_eq!(run(seed, |_| true, Trace::default()).trace.fingerprint(), run(seed, |_| true, Trace::told()).trace.fingerprint());
+        assert_eq!(
+            run(seed, |_| true, Trace::default()).trace.fingerprint(),
+            run(seed, |_| true, Trace::told()).trace.fingerprint()
+        );
     }
 }
 
@@ -106,7 +111,8 @@ fn a_seed_tells_the_same_story_again() {
 #[test]
 fn what_lies_outside_the_promise_is_seen() {
     let overlaps = (0..60).filter(|seed| {
-        let outcome = Run::of(Plan::new(*seed, true), |promise| promise == Promise::Exclusion, Trace::default());
+        let outcome =
+            Run::of(Plan::new(*seed, true), |promise| promise == Promise::Exclusion, Trace::default());
         outcome.breach.is_some()
     });
     let overlaps = overlaps.count();

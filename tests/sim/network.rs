@@ -28,7 +28,14 @@ impl World {
         Some((Waiting { ask, number: call.number }, call.link, call.master))
     }
 
-    pub(crate) fn note_answer(&mut self, client: usize, master: usize, link: Link, waiting: &Waiting, vote: &Vote) {
+    pub(crate) fn note_answer(
+        &mut self,
+        client: usize,
+        master: usize,
+        link: Link,
+        waiting: &Waiting,
+        vote: &Vote,
+    ) {
         let (now, dispatch) = (self.now, waiting.ask.dispatch());
         let wire = &mut self.wires[client][master];
         let current = Link(wire.link) == link && wire.is_open();
@@ -44,7 +51,9 @@ impl World {
         }
         let short = self.short(&waiting.ask.holder());
         let act = dispatch.act;
-        self.trace.tell(now, || format!("c{client} hears m{} about {act:?} of {short}: {}", master + 1, word(vote)));
+        self.trace.tell(now, || {
+            format!("c{client} hears m{} about {act:?} of {short}: {}", master + 1, word(vote))
+        });
     }
 
     /// The connection is gone; whose asks are to be answered as unknown, and which were never sent.
@@ -59,7 +68,10 @@ impl World {
         let link = Link(wire.link);
         wire.under_way.clear();
         // Also what timed out and never arrived.
-        let stream = self.calls.iter().filter(|(_, call)| (call.client, call.master, call.link) == (client, master, link));
+        let stream = self
+            .calls
+            .iter()
+            .filter(|(_, call)| (call.client, call.master, call.link) == (client, master, link));
         let stream: Vec<u64> = stream.map(|(id, _)| *id).collect();
         let mut unanswered = Vec::new();
         // What was sent first arrives first, if at all.
@@ -127,7 +139,11 @@ impl World {
         (wire.failures, wire.strikes, wire.last_strike) = (0, 0, now);
         (wire.last_arrival, wire.last_answer) = (now, now);
         self.trace.tell(now, || {
-            format!("c{client} connects to m{}{}", master + 1, if restarted { ", which restarted" } else { "" })
+            format!(
+                "c{client} connects to m{}{}",
+                master + 1,
+                if restarted { ", which restarted" } else { "" }
+            )
         });
         self.join(client, master);
         if restarted {
@@ -233,7 +249,8 @@ impl World {
     /// When enough masters will have forgotten whoever holds the resource; nothing if they do already.
     pub(crate) fn free_at(&mut self, resource: &[u8]) -> Option<u64> {
         let now = self.now;
-        let mut held: Vec<u64> = self.sites.iter_mut().filter_map(|site| Some(site.look(resource, now)?.1)).collect();
+        let mut held: Vec<u64> =
+            self.sites.iter_mut().filter_map(|site| Some(site.look(resource, now)?.1)).collect();
         held.sort_unstable();
         let spare = self.sites.len() - self.plan.min_votes.unwrap_or(self.sites.len() / 2 + 1);
         held.len().checked_sub(spare + 1).map(|nth| held[nth])

@@ -12,22 +12,59 @@ use crate::time::{MS, Rate, S, Stall, US};
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// Commands of a client take so long to a master, their answers so long back.
-    Route { client: usize, master: usize, there: u64, back: u64, lasts: u64 },
+    Route {
+        client: usize,
+        master: usize,
+        there: u64,
+        back: u64,
+        lasts: u64,
+    },
     /// Nothing arrives any more in one direction; the sender keeps it until then.
-    Block { client: usize, master: usize, there: bool, lasts: u64 },
-    Cut { client: usize, master: usize },
-    Freeze { master: usize, lasts: u64 },
-    Save { master: usize },
-    Crash { master: usize, kept: Kept, down: u64 },
+    Block {
+        client: usize,
+        master: usize,
+        there: bool,
+        lasts: u64,
+    },
+    Cut {
+        client: usize,
+        master: usize,
+    },
+    Freeze {
+        master: usize,
+        lasts: u64,
+    },
+    Save {
+        master: usize,
+    },
+    Crash {
+        master: usize,
+        kept: Kept,
+        down: u64,
+    },
     /// The client's tasks get no turn.
-    Pause { client: usize, lasts: u64 },
+    Pause {
+        client: usize,
+        lasts: u64,
+    },
     /// Nor do its timers count.
-    Suspend { client: usize, lasts: u64 },
-    Stall { client: usize, stall: Stall },
+    Suspend {
+        client: usize,
+        lasts: u64,
+    },
+    Stall {
+        client: usize,
+        stall: Stall,
+    },
     /// Somebody deletes all keys by hand.
-    Delete { master: usize },
+    Delete {
+        master: usize,
+    },
     /// A wall clock is set forward.
-    Step { master: usize, by: u64 },
+    Step {
+        master: usize,
+        by: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -72,15 +109,26 @@ impl Plan {
         let mut dice = Dice::new(seed);
         let masters = if dice.one_in(4) { 3 } else { 5 };
         let needed = if masters == 5 && dice.one_in(4) { 4 } else { masters / 2 + 1 };
-        let (timeout, ttl) =
-            dice.pick(&[(40, 300), (50, 1_000), (100, 1_000), (100, 1_000), (100, 3_000), (500, 3_000), (60, 20_000), (60, 20_000)]);
+        let (timeout, ttl) = dice.pick(&[
+            (40, 300),
+            (50, 1_000),
+            (100, 1_000),
+            (100, 1_000),
+            (100, 3_000),
+            (500, 3_000),
+            (60, 20_000),
+            (60, 20_000),
+        ]);
         let drift_ppm = dice.pick(&[10_000, 10_000, 1_000, 50_000, 100_000]);
         let max_ttl = ttl + dice.pick(&[0, 0, ttl / 2]);
         let policy = Policy::new()
             .with_master_timeout(Duration::from_millis(timeout))
             .with_max_ttl(Duration::from_millis(max_ttl))
             .with_drift_ppm(drift_ppm)
-            .with_backoff(Duration::from_millis(dice.between(5, 25)), Duration::from_millis(dice.between(80, 400)));
+            .with_backoff(
+                Duration::from_millis(dice.between(5, 25)),
+                Duration::from_millis(dice.between(80, 400)),
+            );
         let (clients, users) = dice.pick(&[(2, 1), (2, 2), (3, 1), (3, 1), (4, 1)]);
         let (ttl, timeout) = (ttl * MS, timeout * MS);
         let mut plan = Self {
@@ -102,7 +150,11 @@ impl Plan {
             latest: if ttl > 10 * S { 800 * MS } else { 2 * ttl },
             work: (4 * ttl + S).clamp(4 * S, 24 * S),
             faults: Vec::new(),
-            gone: if dice.one_in(3) { usize::try_from(dice.between(1, (masters - needed) as u64)).expect("few") } else { 0 },
+            gone: if dice.one_in(3) {
+                usize::try_from(dice.between(1, (masters - needed) as u64)).expect("few")
+            } else {
+                0
+            },
             stalls: dice.pick(&[0, 0, 25, 80]),
             cuts: dice.pick(&[0, 30, 100]),
             outside,
@@ -124,7 +176,11 @@ impl Plan {
         let signed = |ppm: u64| i64::try_from(ppm * 98 / 100).expect("small");
         let victim = dice.index(masters);
         for master in 0..masters {
-            let ppm = if master == victim || dice.one_in(3) { signed(fast) } else { signed(dice.below(fast + 1)) - signed(fast / 2) };
+            let ppm = if master == victim || dice.one_in(3) {
+                signed(fast)
+            } else {
+                signed(dice.below(fast + 1)) - signed(fast / 2)
+            };
             self.masters.push(Rate { offset: dice.between(1, 1_000) * S + dice.below(S), ppm });
         }
         for _ in 0..clients {
@@ -143,7 +199,16 @@ impl Plan {
     /// A delay at which something is decided, more or less.
     fn delay(&self, dice: &mut Dice) -> u64 {
         let validity = self.ttl - self.drift(self.ttl);
-        let around = dice.pick(&[0, 0, self.timeout, self.timeout, validity, self.ttl, self.ttl / 3, self.timeout / 2]);
+        let around = dice.pick(&[
+            0,
+            0,
+            self.timeout,
+            self.timeout,
+            validity,
+            self.ttl,
+            self.ttl / 3,
+            self.timeout / 2,
+        ]);
         (around + dice.between(0, 2) * MS + dice.below(MS)).saturating_sub(3 * MS / 2)
     }
 
@@ -167,10 +232,19 @@ impl Plan {
                 return;
             }
             let (client, master) = (dice.index(clients), dice.index(masters));
-            let lasts = dice.pick(&[self.timeout / 2, self.timeout, 3 * self.timeout, self.ttl / 3, self.ttl * 5 / 6, self.ttl]);
+            let lasts = dice.pick(&[
+                self.timeout / 2,
+                self.timeout,
+                3 * self.timeout,
+                self.ttl / 3,
+                self.ttl * 5 / 6,
+                self.ttl,
+            ]);
             let lasts = lasts + dice.below(5 * MS);
             let fault = match dice.below(100) {
-                0..28 => Fault::Route { client, master, there: self.delay(dice), back: self.delay(dice), lasts },
+                0..28 => {
+                    Fault::Route { client, master, there: self.delay(dice), back: self.delay(dice), lasts }
+                }
                 28..36 => {
                     let lasts = if dice.one_in(3) { 3 * self.ttl } else { lasts };
                     Fault::Block { client, master, there: dice.one_in(2), lasts }
@@ -179,7 +253,8 @@ impl Plan {
                 50..56 => Fault::Freeze { master, lasts },
                 56..62 => Fault::Save { master },
                 62..70 if dice.one_in(restarts) => {
-                    let kept = dice.pick(&[Kept::Everything, Kept::Nothing, Kept::Nothing, Kept::OldSnapshot]);
+                    let kept =
+                        dice.pick(&[Kept::Everything, Kept::Nothing, Kept::Nothing, Kept::OldSnapshot]);
                     Fault::Crash { master, kept, down: dice.between(MS, 400 * MS) }
                 }
                 70..75 => Fault::Pause { client, lasts },

@@ -61,7 +61,8 @@ impl Run {
             }
             world.at(work, Event::Stage(Stage::Calm));
         }
-        let mut run = Self { world, machines, heeds, closing_time: Arc::default(), wins: Arc::default(), over: false };
+        let mut run =
+            Self { world, machines, heeds, closing_time: Arc::default(), wins: Arc::default(), over: false };
         run.begin();
         run.go();
         run.end()
@@ -91,9 +92,10 @@ impl Run {
         let machine = &self.machines[client];
         let world = locked(&self.world);
         let plan = &world.plan;
-        let steady = !plan.faults.iter().any(|(_, fault)| {
-            matches!(fault, Fault::Pause { .. } | Fault::Suspend { .. })
-        });
+        let steady = !plan
+            .faults
+            .iter()
+            .any(|(_, fault)| matches!(fault, Fault::Pause { .. } | Fault::Suspend { .. }));
         let steady = steady && plan.stalls == 0;
         Desk {
             client,
@@ -332,7 +334,11 @@ impl Run {
             }
             Stage::Together => {
                 if *locked(&self.wins) != 1 {
-                    locked(&self.world).book.breach(Promise::LoneWin, now, "with w good masters one alone does not win".into());
+                    locked(&self.world).book.breach(
+                        Promise::LoneWin,
+                        now,
+                        "with w good masters one alone does not win".into(),
+                    );
                 }
                 locked(&self.world).saw(Sight::LoneWin);
                 for client in 0..self.machines.len() {

@@ -99,7 +99,9 @@ impl Transport for Wires {
         world.sights.saw(Sight::Refused);
         world.book.on_refused(&holder, &dispatch);
         let (client, short) = (self.client, world.short(&holder));
-        world.trace.tell(now, || format!("c{client} cannot send {:?} of {short} to {}: {fault}", dispatch.act, dispatch.to));
+        world.trace.tell(now, || {
+            format!("c{client} cannot send {:?} of {short} to {}: {fault}", dispatch.act, dispatch.to)
+        });
         Err(Refused::new(ask, fault))
     }
 

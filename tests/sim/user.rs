@@ -81,7 +81,9 @@ impl Desk {
         let now = self.clock.real();
         let world = &mut *locked(&self.world);
         let short = world.short(&holder);
-        world.trace.tell(now, || format!("c{} holds {:?} by {short}", self.client, Bytes::copy_from_slice(hold.resource())));
+        world.trace.tell(now, || {
+            format!("c{} holds {:?} by {short}", self.client, Bytes::copy_from_slice(hold.resource()))
+        });
         world.sights.saw(Sight::Won);
         world.book.on_granted(hold, capped, now, &mut world.sights);
         holder
@@ -115,11 +117,12 @@ impl Desk {
 
     fn request(&self, resource: &str, dice: &mut Dice) -> (LockRequest, bool) {
         let ttl = if dice.one_in(3) { self.ttl - self.ttl / 8 } else { self.ttl };
-        let mut request = self.redlock.lock(resource).ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
-        if dice.one_in(2) {
+        let mut request =
+            self.redlock.lock(resource).ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
+        let capped = dice.one_in(4);
+        if !capped && dice.one_in(2) {
             request = request.no_renewal();
         }
-        let capped = dice.one_in(4);
         if capped {
             // Around a renewal, which heals what is missing, or any time.
             let slots = 16 * dice.between(1, 4) - dice.below(4);
@@ -176,7 +179,11 @@ impl Desk {
             world.book.breach(Promise::TimelyLoss, now, "told of the loss of a valid lock".into());
         } else if self.steady && now > deadline + slack {
             let late = (now - deadline) / MS;
-            world.book.breach(Promise::TimelyLoss, now, format!("told of the loss {late} ms after the deadline"));
+            world.book.breach(
+                Promise::TimelyLoss,
+                now,
+                format!("told of the loss {late} ms after the deadline"),
+            );
         }
     }
 
@@ -202,7 +209,8 @@ impl Desk {
             nap(dice.below(self.ttl / 2)).await;
             let ttl = Duration::from_nanos(dice.pick(&[self.ttl, self.ttl - self.ttl / 8, self.ttl]));
             let extended = held.guard().extend(ttl);
-            let extended = if dice.one_in(6) { polled(extended, dice.below(3)).await } else { Some(extended.await) };
+            let extended =
+                if dice.one_in(6) { polled(extended, dice.below(3)).await } else { Some(extended.await) };
             match extended {
                 Some(Ok(())) => self.saw(Sight::Extended),
                 Some(Err(ExtendError::Unconfirmed { .. })) => self.saw(Sight::NotExtended),
@@ -246,7 +254,11 @@ impl Desk {
 
     /// One of some who all want it; each must have it in time.
     pub(crate) async fn contend(self, resource: &'static str, wait: u64, wins: Arc<Mutex<usize>>) {
-        let request = self.redlock.lock(resource).ttl(Duration::from_nanos(self.ttl)).label(format!("c{}", self.client));
+        let request = self
+            .redlock
+            .lock(resource)
+            .ttl(Duration::from_nanos(self.ttl))
+            .label(format!("c{}", self.client));
         match request.wait(Duration::from_nanos(wait)).acquire().await {
             Ok(guard) => {
                 let held = self.held(guard, false);

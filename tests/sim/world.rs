@@ -157,9 +157,16 @@ impl World {
         let times_out = self.at(now + timeout + late, Event::Note(client, Note::TimedOut(id)));
         self.trace.tell(now, || {
             let to = arrives.0.saturating_sub(now) as f64 / 1e6;
-            format!("c{client} sends {:?} of {} to {} (link {}, {to:.3} ms away)", dispatch.act, self.book.life(&holder).map_or(0, |life| life.nth), dispatch.to, link.0)
+            format!(
+                "c{client} sends {:?} of {} to {} (link {}, {to:.3} ms away)",
+                dispatch.act,
+                self.book.life(&holder).map_or(0, |life| life.nth),
+                dispatch.to,
+                link.0
+            )
         });
-        let breaks = dispatch.act.creates() && !self.calm && self.plan.cuts > 0 && self.dice.one_in(self.plan.cuts);
+        let breaks =
+            dispatch.act.creates() && !self.calm && self.plan.cuts > 0 && self.dice.one_in(self.plan.cuts);
         if breaks {
             self.sights.saw(Sight::Cut);
             let at = now + self.dice.below(far.min(timeout) + 2 * near + US);
@@ -205,10 +212,16 @@ impl World {
         let vote = site.keys().execute(dispatch.act, &call.resource, &call.holder, dispatch.ttl, shown);
         let holder = call.holder.clone();
         self.book.on_executed(&holder, &dispatch, &vote, now);
-        let late = call.ask.is_none();
+        let (late, sent) = (call.ask.is_none(), call.sent);
         self.trace.tell(now, || {
             let nth = self.book.life(&holder).map_or(0, |life| life.nth);
-            format!("m{} does {:?} of h{nth}{}: {}", master + 1, dispatch.act, if late { ", late" } else { "" }, word(&vote))
+            format!(
+                "m{} does {:?} of h{nth}{}: {}",
+                master + 1,
+                dispatch.act,
+                if late { ", late" } else { "" },
+                word(&vote)
+            )
         });
         if late {
             self.sights.saw(Sight::LateExecution);
@@ -217,7 +230,9 @@ impl World {
         }
         let near = self.dice.below(self.plan.near + 1);
         // A heal that is answered just after the end it was meant to prevent.
-        let end = self.book.deadline(&holder).filter(|end| dispatch.act == Act::Heal && *end > now && *end < now + self.plan.timeout / 2);
+        let end = self.book.deadline(&holder).filter(|end| {
+            dispatch.act == Act::Heal && *end > now && *end + 4 * MS < sent + self.plan.timeout
+        });
         let near = end.map_or(near, |end| end + 2 * MS - now);
         let wire = &mut self.wires[client][master];
         let far = if now < wire.route.until { wire.route.back } else { near };
