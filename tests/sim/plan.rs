@@ -148,7 +148,7 @@ impl Plan {
             reads_late: dice.one_in(4),
             late: dice.pick(&[2, 2, 3]),
             latest: if ttl > 10 * S { 800 * MS } else { 2 * ttl },
-            work: (4 * ttl + S).clamp(4 * S, 24 * S),
+            work: (6 * ttl).clamp(3 * S, 40 * S),
             faults: Vec::new(),
             gone: if dice.one_in(3) {
                 usize::try_from(dice.between(1, (masters - needed) as u64)).expect("few")
@@ -217,14 +217,24 @@ impl Plan {
         ((ttl / MS * self.drift_ppm).div_ceil(1_000_000) + 2) * MS
     }
 
+    /// All masters restart empty within a while, and a client is away meanwhile.
+    fn lose_power(&mut self, at: u64, client: usize, dice: &mut Dice) {
+        self.faults.push((at, Fault::Pause { client, lasts: self.ttl * 5 / 6 }));
+        for master in 0..self.masters.len() {
+            let crash = Fault::Crash { master, kept: Kept::Nothing, down: dice.between(MS, self.ttl / 16) };
+            self.faults.push((at + dice.below(self.ttl / 16), crash));
+        }
+    }
+
     fn choose_faults(&mut self, masters: usize, clients: usize, forgetful: usize, dice: &mut Dice) {
-        let pace = dice.pick(&[0, 40 * MS, 100 * MS, 100 * MS, 250 * MS, 600 * MS]);
+        let pace = dice.pick(&[0, self.ttl / 24, self.ttl / 12, self.ttl / 12, self.ttl / 6, self.ttl / 2]);
         if pace == 0 {
             (self.stalls, self.cuts, self.overload) = (0, 0, 0);
             return;
         }
-        // A run in which masters restart all the time has few holders.
-        let restarts = dice.pick(&[1, 4, 12]);
+        // Each restart takes a vote away for more than a ttl.
+        let lives = dice.pick(&[self.ttl / 2, 2 * self.ttl, 4 * self.ttl]);
+        let mut lives_until = 0;
         let mut at = 0;
         loop {
             at += dice.between(pace / 4, 2 * pace);
@@ -252,9 +262,14 @@ impl Plan {
                 36..50 => Fault::Cut { client, master },
                 50..56 => Fault::Freeze { master, lasts },
                 56..62 => Fault::Save { master },
-                62..70 if dice.one_in(restarts) => {
+                62..70 if at >= lives_until => {
+                    lives_until = at + lives;
                     let kept =
                         dice.pick(&[Kept::Everything, Kept::Nothing, Kept::Nothing, Kept::OldSnapshot]);
+                    if dice.one_in(3) {
+                        self.lose_power(at, client, dice);
+                        continue;
+                    }
                     Fault::Crash { master, kept, down: dice.between(MS, 400 * MS) }
                 }
                 70..75 => Fault::Pause { client, lasts },

@@ -111,7 +111,7 @@ impl Desk {
                 3 => self.using(&resource, &mut dice).await,
                 _ => self.hold(&resource, &mut dice).await,
             }
-            nap(dice.below(self.ttl / 3)).await;
+            nap(dice.below(self.ttl / 6)).await;
         }
     }
 
@@ -149,9 +149,9 @@ impl Desk {
 
     async fn keep(&self, held: Held, dice: &mut Dice) {
         match dice.below(10) {
-            0..4 => self.to_the_end(&held).await,
-            4..6 => self.for_long(&held, dice).await,
-            6 | 7 => self.extend(&held, dice).await,
+            0..3 => self.to_the_end(&held).await,
+            3 => self.for_long(&held, dice).await,
+            4 | 5 => self.extend(&held, dice).await,
             _ => nap(dice.below(self.ttl / 4)).await,
         }
         match dice.below(5) {

@@ -12,7 +12,7 @@ use crate::book::Book;
 use crate::dice::Dice;
 use crate::plan::{Fault, Plan};
 use crate::sights::{Sight, Sights};
-use crate::site::Site;
+use crate::site::{Kept, Site};
 use crate::time::{MS, US};
 use crate::trace::Trace;
 use crate::wire::{Call, Waiting, Wire};
@@ -238,6 +238,13 @@ impl World {
         let far = if now < wire.route.until { wire.route.back } else { near };
         let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
         wire.last_answer = back;
+        let dies = dispatch.act.votes() && vote == Vote::Granted && self.plan.reads_late && !self.calm;
+        if dies && self.dice.one_in(200) {
+            // While the answer is on its way.
+            let fault = Fault::Crash { master, kept: Kept::Nothing, down: self.dice.between(MS, 50 * MS) };
+            let at = now + self.dice.below(back - now);
+            self.at(at, Event::Fault(fault));
+        }
         let key = self.at(back, Event::Note(client, Note::Answer(id, vote.clone())));
         if let Some(call) = self.calls.get_mut(&id) {
             call.answer = Some((key, vote));
