@@ -86,7 +86,7 @@ impl World {
                 // It lies in a buffer, and is read when the next connection may be up.
                 self.take_back(*key);
                 self.take_back(call.times_out);
-                let at = now + self.dice.below(700 * MS);
+                let at = now + self.dice.below(2 * self.plan.timeout + 100 * MS);
                 self.at(at, Event::Note(client, Note::Answer(id, vote.clone())));
                 self.calls.insert(id, call);
                 continue;

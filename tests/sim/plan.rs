@@ -260,7 +260,11 @@ impl Plan {
                     Fault::Block { client, master, there: dice.one_in(2), lasts }
                 }
                 36..50 => Fault::Cut { client, master },
-                50..56 => Fault::Freeze { master, lasts },
+                50..56 => {
+                    // Also longer than a key lives, with commands in its buffers.
+                    let longer = if dice.one_in(3) { self.ttl / 4 } else { 0 };
+                    Fault::Freeze { master, lasts: lasts + longer }
+                }
                 56..62 => Fault::Save { master },
                 62..70 if at >= lives_until => {
                     lives_until = at + lives;

@@ -239,7 +239,7 @@ impl World {
         let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
         wire.last_answer = back;
         let dies = dispatch.act.votes() && vote == Vote::Granted && self.plan.reads_late && !self.calm;
-        if dies && self.dice.one_in(200) {
+        if dies && self.dice.one_in(60) {
             // While the answer is on its way.
             let fault = Fault::Crash { master, kept: Kept::Nothing, down: self.dice.between(MS, 50 * MS) };
             let at = now + self.dice.below(back - now);
