@@ -126,7 +126,7 @@ impl Drop for Claiming<'_> {
 
 impl LinkWatcher for Shared {
     fn on_link(&self, master: MasterId, restarted: bool) {
-        for stake in self.keeper.everyone() {
+        for stake in self.keeper.everyone_and_others() {
             stake.step(|attempt, now| attempt.on_link(master, restarted, now));
         }
     }

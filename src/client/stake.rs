@@ -66,7 +66,7 @@ impl Stake {
         attempt: Attempt,
     ) -> Arc<Self> {
         let attempt = if resources.single().is_some() { attempt } else { attempt.of_several() };
-        Arc::new(Self {
+        let stake = Arc::new(Self {
             shared: shared.clone(),
             resources,
             holder,
@@ -76,7 +76,10 @@ impl Stake {
             number: shared.keeper.next_number(),
             #[cfg(feature = "mutants")]
             sent: AtomicU64::new(0),
-        })
+        });
+        // Before its first command: it must hear of every restart of a master that may have voted for it.
+        shared.keeper.enter(&stake);
+        stake
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -97,8 +100,11 @@ impl Stake {
         let mut state = self.state();
         let now = self.shared.clock.now();
         input(&mut state.attempt, now);
-        state.kept = true;
+        let handed_over = !std::mem::replace(&mut state.kept, true);
         self.follow(state, now);
+        if handed_over {
+            self.shared.keeper.leave(self.number);
+        }
     }
 
     /// The keeper's turn: its entry is used up.
@@ -244,6 +250,14 @@ impl Asker for Stake {
         };
         self.step(|attempt, now| attempt.on_reply(dispatch, reply, now));
         self.shared.on_answered();
+    }
+}
+
+impl Drop for Stake {
+    fn drop(&mut self) {
+        if !self.state.get_mut().unwrap_or_else(PoisonError::into_inner).kept {
+            self.shared.keeper.leave(self.number);
+        }
     }
 }
 

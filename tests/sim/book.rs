@@ -21,7 +21,7 @@ use crate::time::{MS, MachineClock, nanos};
 pub(crate) struct Life {
     pub(crate) nth: usize,
     pub(crate) client: usize,
-    pub(crate) resource: Bytes,
+    keys: Vec<Bytes>,
     seats: Vec<Seat>,
     pub(crate) commands: u32,
     pub(crate) granted: Option<u64>,
@@ -118,7 +118,7 @@ impl Book {
     pub(crate) fn on_sent(
         &mut self,
         client: usize,
-        resource: &Bytes,
+        keys: &[Bytes],
         holder: &Bytes,
         dispatch: &Dispatch,
         now: u64,
@@ -127,7 +127,7 @@ impl Book {
         let life = self.lives.entry(holder.clone()).or_insert_with(|| Life {
             nth,
             client,
-            resource: resource.clone(),
+            keys: keys.to_vec(),
             seats: vec![Seat::default(); masters],
             commands: 0,
             granted: None,
@@ -177,12 +177,29 @@ impl Book {
         }
     }
 
-    pub(crate) fn on_executed(&mut self, holder: &Bytes, dispatch: &Dispatch, vote: &Vote, now: u64) {
-        if let Some(life) = self.lives.get_mut(holder)
-            && dispatch.act.votes()
-            && *vote == Vote::Granted
-        {
+    /// A master executed a command; how many of its keys are the holder's now, and of how many.
+    pub(crate) fn on_executed(
+        &mut self,
+        holder: &Bytes,
+        dispatch: &Dispatch,
+        vote: &Vote,
+        ours: (usize, usize),
+        now: u64,
+    ) {
+        let Some(life) = self.lives.get_mut(holder) else { return };
+        let granted = *vote == Vote::Granted;
+        if dispatch.act.votes() && granted {
             life.seats[dispatch.to.index()].set = Some(now);
+        }
+        let right = match dispatch.act {
+            Act::Claim | Act::Watch => ours.0 == if granted { ours.1 } else { 0 },
+            Act::Renew | Act::Heal => ours.0 == ours.1 || !granted,
+            Act::Release => ours.0 == 0,
+        };
+        if !right {
+            let words =
+                format!("{} of {} keys are those of h{} after {:?}", ours.0, ours.1, life.nth, dispatch.act);
+            self.breach(Promise::AllOrNone, now, words);
         }
     }
 
@@ -360,7 +377,9 @@ impl Book {
         let mut held: BTreeMap<Bytes, Vec<(u64, u64, usize)>> = BTreeMap::new();
         for (holder, life) in &self.lives {
             if let Some((from, to)) = self.interval(holder) {
-                held.entry(life.resource.clone()).or_default().push((from, to, life.nth));
+                for key in &life.keys {
+                    held.entry(key.clone()).or_default().push((from, to, life.nth));
+                }
             }
         }
         for (resource, mut intervals) in held {

@@ -11,6 +11,8 @@ pub(crate) enum Promise {
     Deadline,
     /// A key is created anew only behind w confirmations (rule 9).
     Heal,
+    /// Of several resources a master grants all or none, and gives back all.
+    AllOrNone,
     /// Nothing but deletes is sent for a lock that its holder gave back.
     Silence,
     /// A grant that comes after the end is followed by a delete at once (rules 6 and 8).

@@ -80,8 +80,8 @@ impl Transport for Wires {
     fn send(&self, ask: Ask) -> Result<(), Refused> {
         let now = self.clock.real();
         let world = &mut *locked(&self.world);
-        let (dispatch, resource, holder) = (*ask.dispatch(), ask.resource(), ask.holder());
-        let number = world.book.on_sent(self.client, &resource, &holder, &dispatch, now);
+        let (dispatch, holder) = (*ask.dispatch(), ask.holder());
+        let number = world.book.on_sent(self.client, ask.keys(), &holder, &dispatch, now);
         let room = world.calm || world.plan.overload == 0 || !world.dice.one_in(world.plan.overload);
         let wire = &mut world.wires[self.client][dispatch.to.index()];
         let fault = if self.closed.load(Ordering::Relaxed) {

@@ -117,8 +117,14 @@ impl Desk {
 
     fn request(&self, resource: &str, dice: &mut Dice) -> (LockRequest, bool) {
         let ttl = if dice.one_in(3) { self.ttl - self.ttl / 8 } else { self.ttl };
-        let mut request =
-            self.redlock.lock(resource).ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
+        let request = if self.resources > 1 && dice.one_in(3) {
+            self.saw(Sight::Several);
+            // In any order, so that lists meet crosswise.
+            self.redlock.lock_all([resource, "order:0", "order:1"])
+        } else {
+            self.redlock.lock(resource)
+        };
+        let mut request = request.ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
         let capped = dice.one_in(4);
         if !capped && dice.one_in(2) {
             request = request.no_renewal();

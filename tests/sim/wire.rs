@@ -63,7 +63,7 @@ pub(crate) struct Call {
     pub(crate) ask: Option<Ask>,
     pub(crate) number: u32,
     pub(crate) dispatch: Dispatch,
-    pub(crate) resource: Bytes,
+    pub(crate) keys: Vec<Bytes>,
     pub(crate) holder: Bytes,
     pub(crate) sent: u64,
     pub(crate) arrives: (u64, u64),

@@ -152,7 +152,7 @@ impl World {
         wire.under_way.insert(id);
         let (link, process) = (Link(wire.link), wire.process);
         let Waiting { ask, number } = waiting;
-        let (dispatch, resource, holder) = (*ask.dispatch(), ask.resource(), ask.holder());
+        let (dispatch, keys, holder) = (*ask.dispatch(), ask.keys().to_vec(), ask.holder());
         let arrives = self.at(arrives, Event::Arrival(id));
         let times_out = self.at(now + timeout + late, Event::Note(client, Note::TimedOut(id)));
         self.trace.tell(now, || {
@@ -180,7 +180,7 @@ impl World {
             ask: Some(ask),
             number,
             dispatch,
-            resource,
+            keys,
             holder,
             sent: now,
             arrives,
@@ -209,9 +209,15 @@ impl World {
         }
         let shown = site.now(now);
         let dispatch = call.dispatch;
-        let vote = site.keys().execute(dispatch.act, &call.resource, &call.holder, dispatch.ttl, shown);
+        let vote = match call.keys.as_slice() {
+            [key] => site.keys().execute(dispatch.act, key, &call.holder, dispatch.ttl, shown),
+            keys => site.keys().execute_all(dispatch.act, keys, &call.holder, dispatch.ttl, shown),
+        };
+        let ours =
+            call.keys.iter().filter(|key| site.keys().value(key, shown).as_ref() == Some(&call.holder));
+        let ours = (ours.count(), call.keys.len());
         let holder = call.holder.clone();
-        self.book.on_executed(&holder, &dispatch, &vote, now);
+        self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         let (late, sent) = (call.ask.is_none(), call.sent);
         self.trace.tell(now, || {
             let nth = self.book.life(&holder).map_or(0, |life| life.nth);
