@@ -64,6 +64,7 @@ mutants! {
     absence_is_ignored: AbsentIgnored breaks Deadline where any, by 41;
     old_answers_count: OldAnswersCount breaks Deadline where |plan| plan.reads_late, by 2325;
     a_restart_is_ignored: RestartIgnored breaks Deadline where any, by 2;
+    a_claim_is_not_told_of_a_restart: ClaimsNotTold breaks Deadline where any, by 320;
     a_heal_counts_at_once: HealCountsAtOnce breaks Deadline where any, by 61;
     a_heal_without_quorum: HealWithoutQuorum breaks Heal where any, by 18;
     late_grants_are_kept: LateGrantsKept breaks LateGrant where |plan| plan.overload > 0, by 28;
