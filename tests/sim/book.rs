@@ -177,13 +177,13 @@ impl Book {
         }
     }
 
-    /// A master executed a command; how many of its keys are the holder's now, and of how many.
+    /// A master executed a command; how many of its keys were the holder's before and are now, of how many.
     pub(crate) fn on_executed(
         &mut self,
         holder: &Bytes,
         dispatch: &Dispatch,
         vote: &Vote,
-        ours: (usize, usize),
+        [before, after, all]: [usize; 3],
         now: u64,
     ) {
         let Some(life) = self.lives.get_mut(holder) else { return };
@@ -192,13 +192,13 @@ impl Book {
             life.seats[dispatch.to.index()].set = Some(now);
         }
         let right = match dispatch.act {
-            Act::Claim | Act::Watch => ours.0 == if granted { ours.1 } else { 0 },
-            Act::Renew | Act::Heal => ours.0 == ours.1 || !granted,
-            Act::Release => ours.0 == 0,
+            Act::Release => after == 0,
+            _ if granted => after == all,
+            _ => after == before,
         };
         if !right {
-            let words =
-                format!("{} of {} keys are those of h{} after {:?}", ours.0, ours.1, life.nth, dispatch.act);
+            let act = dispatch.act;
+            let words = format!("h{} had {before} of {all} keys, and has {after} after {act:?}", life.nth);
             self.breach(Promise::AllOrNone, now, words);
         }
     }

@@ -209,13 +209,17 @@ impl World {
         }
         let shown = site.now(now);
         let dispatch = call.dispatch;
+        let ours = |site: &mut Site, call: &Call| {
+            let held =
+                call.keys.iter().filter(|key| site.keys().value(key, shown).as_ref() == Some(&call.holder));
+            held.count()
+        };
+        let before = ours(site, call);
         let vote = match call.keys.as_slice() {
             [key] => site.keys().execute(dispatch.act, key, &call.holder, dispatch.ttl, shown),
             keys => site.keys().execute_all(dispatch.act, keys, &call.holder, dispatch.ttl, shown),
         };
-        let ours =
-            call.keys.iter().filter(|key| site.keys().value(key, shown).as_ref() == Some(&call.holder));
-        let ours = (ours.count(), call.keys.len());
+        let ours = [before, ours(site, call), call.keys.len()];
         let holder = call.holder.clone();
         self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         let (late, sent) = (call.ask.is_none(), call.sent);
