@@ -401,13 +401,12 @@ impl Book {
         let mut breaches = Vec::new();
         for life in self.lives.values() {
             let everywhere = life.seats.iter().all(|seat| seat.releases > 0);
-            let nowhere = life.seats.iter().all(|seat| seat.releases == 0);
             let doubtful = life.seats.iter().any(|seat| seat.doubtful);
             // It was won, and lost again before anybody had it.
             let missed = life.seats.iter().filter(|seat| seat.confirmed.is_some()).count() >= self.needed
                 && life.seats.iter().all(|seat| seat.releases > 0 || !seat.doubtful);
             let right = match life.granted {
-                None => everywhere || missed || (nowhere && !doubtful),
+                None => everywhere || missed || !doubtful,
                 Some(_) => everywhere || !life.released,
             };
             if !right {

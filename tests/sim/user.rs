@@ -125,7 +125,7 @@ impl Desk {
             self.redlock.lock(resource)
         };
         let mut request = request.ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
-        let capped = dice.one_in(4);
+        let capped = dice.one_in(3);
         if !capped && dice.one_in(2) {
             request = request.no_renewal();
         }
@@ -149,15 +149,18 @@ impl Desk {
         match acquired {
             None => self.saw(Sight::DroppedAmidClaim),
             Some(Err(error)) => self.told(&error),
-            Some(Ok(guard)) => self.keep(self.held(guard, capped), dice).await,
+            Some(Ok(guard)) => self.keep(self.held(guard, capped), capped, dice).await,
         }
     }
 
-    async fn keep(&self, held: Held, dice: &mut Dice) {
-        match dice.below(10) {
+    async fn keep(&self, held: Held, capped: bool, dice: &mut Dice) {
+        let blind = capped && dice.one_in(2);
+        match if blind { 6 } else { dice.below(10) } {
             0..3 => self.to_the_end(&held).await,
             3 => self.for_long(&held, dice).await,
             4 | 5 => self.extend(&held, dice).await,
+            // Somebody who does not look whether it is lost.
+            6 => nap(dice.between(self.ttl / 4, 3 * self.ttl)).await,
             _ => nap(dice.below(self.ttl / 4)).await,
         }
         match dice.below(5) {
@@ -251,7 +254,7 @@ impl Desk {
         for _ in 0..dice.between(2, 8) {
             let (request, capped) = self.request(resource, dice);
             match request.try_acquire().await {
-                Ok(guard) => return self.keep(self.held(guard, capped), dice).await,
+                Ok(guard) => return self.keep(self.held(guard, capped), capped, dice).await,
                 Err(error) => self.told(&error),
             }
             nap(dice.below(1_200 * US)).await;
