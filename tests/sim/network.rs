@@ -116,7 +116,7 @@ impl World {
     /// The supervisor's pause: it doubles from 50 ms to a second, half of it by chance.
     fn dial_later(&mut self, client: usize, master: usize) {
         let wire = &mut self.wires[client][master];
-        let pause = (50 * MS << wire.failures.min(10)).min(1_000 * MS);
+        let pause = ((50 * MS) << wire.failures.min(10)).min(1_000 * MS);
         wire.failures += 1;
         let at = self.now + pause / 2 + self.dice.below(pause / 2);
         self.at(at, Event::Note(client, Note::Connect(master)));
