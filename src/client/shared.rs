@@ -12,6 +12,7 @@ use super::entropy::Entropy;
 use super::error::Refusal;
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::votes::{Fault, Tally, Vote};
@@ -133,7 +134,9 @@ impl Drop for Claiming<'_> {
 
 impl LinkWatcher for Shared {
     fn on_link(&self, master: MasterId, restarted: bool) {
-        for stake in self.keeper.everyone() {
+        let kept_only = mutant::on(Mutant::ClaimsNotTold);
+        let told = if kept_only { self.keeper.everyone() } else { self.keeper.everyone_and_others() };
+        for stake in told {
             stake.step(|attempt, now| attempt.on_link(master, restarted, now));
         }
     }
