@@ -79,7 +79,14 @@ pub(crate) enum Command {
     /// Gives a lock that was acquired back.
     Release(Release),
     /// Shows what stands at a resource, master by master, and what that comes to. Writes nothing.
+    #[command(after_help = "Example: quorlock inspect order:123")]
     Inspect(Inspect),
+    /// Lists the locks that stand on the masters: holder, votes, remaining time. Writes nothing.
+    ///
+    /// It searches by SCAN, at most 25,000 keys a second on each master, and shows string keys only. Every string key counts as a
+    /// lock: on masters that are used for something else, too, give a PATTERN.
+    #[command(after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'")]
+    List(List),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
@@ -130,6 +137,16 @@ pub(crate) struct Release {
 pub(crate) struct Inspect {
     /// What to look at.
     pub(crate) resource: OsString,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Which resources, as SCAN has it: * any text, ? any letter, [ab] either.
+    #[arg(default_value = "*")]
+    pub(crate) pattern: OsString,
+    /// At most so many resources.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
 }
 
 #[derive(Debug, Subcommand)]

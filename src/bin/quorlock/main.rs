@@ -11,11 +11,14 @@ mod ending;
 mod exit;
 mod extend;
 mod fleet;
+mod form;
 mod init;
 mod inspect;
+mod list;
 mod output;
 mod release;
 mod signals;
+mod table;
 mod testbed;
 
 use std::process::ExitCode;
@@ -47,6 +50,7 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Extend(args) => extend::run(global, args).await,
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
+        Command::List(args) => list::run(global, args).await,
         Command::Init => init::run(global).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,

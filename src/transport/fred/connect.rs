@@ -8,10 +8,12 @@ use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::interfaces::{ClientLike, LuaInterface};
+use ::fred::types::config::Config;
 use ::fred::types::{Builder, ConnectHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::classify;
+use super::contact::Contact;
 use super::endpoint::{Encryption, Endpoint};
 use super::info::MasterInfo;
 use crate::transport::script;
@@ -81,10 +83,29 @@ impl Dialer {
         self.endpoint.to_string()
     }
 
+    /// The master's address for other programs.
+    pub(super) fn contact(&self) -> Contact {
+        self.endpoint.contact()
+    }
+
+    /// How long connecting may take.
+    pub(super) const fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    /// How long one answer may take.
+    pub(super) const fn master_timeout(&self) -> Duration {
+        self.master_timeout
+    }
+
+    /// What fred needs to connect: not to be shown, it holds the password.
+    pub(super) fn config(&self) -> Result<Config, String> {
+        self.endpoint.to_fred(&self.encryption).map_err(|error| error.to_string())
+    }
+
     /// Connects, logs in, and asks who is there; in time, or not at all.
     pub(super) async fn dial(&self) -> Result<Connection, String> {
-        let config = self.endpoint.to_fred(&self.encryption).map_err(|error| error.to_string())?;
-        let mut builder = Builder::from_config(config);
+        let mut builder = Builder::from_config(self.config()?);
         builder.with_connection_config(|connection| {
             connection.max_command_attempts = 1;
             connection.connection_timeout = self.connect_timeout;

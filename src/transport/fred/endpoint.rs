@@ -10,6 +10,7 @@ use ::fred::types::{
     config::{Config, Server, ServerConfig},
 };
 
+use super::contact::{Contact, Place};
 use crate::protocol::quorum::MOST_MASTERS;
 
 mod error;
@@ -91,6 +92,15 @@ impl Endpoint {
     pub(crate) fn log_in_as(&mut self, user: &str, password: &str) {
         let login = || Login { user: user.to_owned(), password: password.to_owned() };
         self.login.get_or_insert_with(login);
+    }
+
+    /// For other programs.
+    pub(super) fn contact(&self) -> Contact {
+        let place = match &self.address {
+            Address::Tcp { host, port } => Place::Tcp { host: host.clone(), port: *port },
+            Address::Socket(path) => Place::Socket(path.clone()),
+        };
+        Contact { place, tls: self.tls, database: self.db.unwrap_or(0), logs_in: self.login.is_some() }
     }
 
     /// Whether the URL asks for TLS.
