@@ -40,8 +40,8 @@ pub use client::builder::Builder;
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
 #[cfg(feature = "fred")]
 pub use transport::fred::{
-    Abstention, Admission, Contact, Finding, InitError, Inspection, KeyState, Listing, MasterFacts, Overheard, Place,
-    Sighting, Survey, SurveyedMaster, Untold, WallClock,
+    Abstention, Admission, Contact, Finding, InitError, Inspection, KeyState, Listing, MasterFacts,
+    Overheard, Place, Sighting, Survey, SurveyedMaster, Untold, WallClock,
 };
 
 #[cfg(feature = "tls")]

@@ -7,12 +7,23 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
+use crate::explain::catalog::Lang;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 not held (somebody else's, or nobody's); 2 bad usage or values; 69 no quorum; 75 busy, or the \
 wait ended; 76 lost; 78 bad configuration; 128+N ended by signal N.
 
 Durations have a unit: 30s, 250ms, 2m.";
+
+const DOCTOR: &str = "\
+Exit codes: 0 all well; 1 warnings, or a master is down; 3 errors, or no master may fail any more; 4 no quorum.
+
+Examples:
+  quorlock doctor
+  quorlock doctor order:123 --p99 8s --ttl 30s
+  quorlock doctor order:123 --expect 'web-3:1842/0f2c…'
+  quorlock doctor --monitor 5s
+  quorlock doctor --json --watch 30s";
 
 /// One holder at a time, over five independent Redis or Valkey masters.
 #[derive(Debug, Parser)]
@@ -85,8 +96,21 @@ pub(crate) enum Command {
     ///
     /// It searches by SCAN, at most 25,000 keys a second on each master, and shows string keys only. Every string key counts as a
     /// lock: on masters that are used for something else, too, give a PATTERN.
-    #[command(after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'")]
+    #[command(
+        after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'"
+    )]
     List(List),
+    /// Finds what is wrong with the masters and with how locks are used, and says how to mend it. Changes nothing.
+    ///
+    /// It looks for the five pitfalls of locks on Redis (P1 to P5) and for what leads to them (D01 to D16). What it may not look
+    /// at is `unchecked`, with the right that would allow it. With --json one object, whose fields stay.
+    #[command(after_help = DOCTOR)]
+    Doctor(Doctor),
+    /// Tells one of the five pitfalls in a page: symptom, evidence, repair. Or what a check of `doctor` is about.
+    #[command(
+        after_help = "Examples:\n  quorlock explain\n  quorlock explain 3\n  quorlock explain D07\n  quorlock explain 5 --lang zh"
+    )]
+    Explain(Explain),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
@@ -147,6 +171,37 @@ pub(crate) struct List {
     /// At most so many resources.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Locks to look at.
+    #[arg(value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
+    /// Who ought to hold them: tells "not yours any more" from "gone".
+    #[arg(long, value_name = "HOLDER", requires = "resources")]
+    pub(crate) expect: Option<String>,
+    /// The 99th percentile of the time that the work takes, to be judged against the ttl.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) p99: Option<Duration>,
+    /// The ttl that the locks are taken with.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// Also listens to what all clients do, for that long, by MONITOR: it may halve what the masters can do meanwhile.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) monitor: Option<Duration>,
+    /// Looks again each time that long is over, until interrupted.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) watch: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// 1 to 5, or D01 to D16; all are listed without.
+    pub(crate) topic: Option<String>,
+    /// The language.
+    #[arg(long, value_name = "LANG", default_value = "en")]
+    pub(crate) lang: Lang,
 }
 
 #[derive(Debug, Subcommand)]

@@ -70,18 +70,26 @@ mod tests {
     fn values_of_known_libraries_are_random_and_constants_are_not() {
         assert_eq!(Form::of(b"web-3:1842/0f2c3a4b-1111-4222-8333-123456789abc"), Form::HolderId);
         let random: [&[u8]; 6] = [
-            b"0f2c3a4b-1111-4222-8333-123456789abc",         // redlock-rb, RedLock.net, Pottery
-            b"d41d8cd98f00b204e9800998ecf8427e",             // node-redlock
-            b"kq3VbTzAeWmXnRyUiOpLsD",                       // redlock-py
-            b"1B2M2Y8AsgTpgAmY7PhCfg==",                     // redsync
+            b"0f2c3a4b-1111-4222-8333-123456789abc", // redlock-rb, RedLock.net, Pottery
+            b"d41d8cd98f00b204e9800998ecf8427e",     // node-redlock
+            b"kq3VbTzAeWmXnRyUiOpLsD",               // redlock-py
+            b"1B2M2Y8AsgTpgAmY7PhCfg==",             // redsync
             b"\x01\x9f\x88\x7a\xb3\x00\xff\xe1\x12\xc4\x5d\x6e\x70\x81\x92\xa3\xb4\xc5\xd6\xe7", // rslock
-            b"web3_1842_0f2c3a4b111142228333123456789abc",   // DistributedLock
+            b"web3_1842_0f2c3a4b111142228333123456789abc", // DistributedLock
         ];
         for value in random {
             assert_eq!(Form::of(value), Form::Random, "{}", value.escape_ascii());
         }
-        let constant: [&[u8]; 8] =
-            [b"", b"1", b"lock", b"locked", b"user:42", b"the-order-service", b"1111111111111111111111", b"/0f2c"];
+        let constant: [&[u8]; 8] = [
+            b"",
+            b"1",
+            b"lock",
+            b"locked",
+            b"user:42",
+            b"the-order-service",
+            b"1111111111111111111111",
+            b"/0f2c",
+        ];
         for value in constant {
             assert_eq!(Form::of(value), Form::Constant, "{}", value.escape_ascii());
         }

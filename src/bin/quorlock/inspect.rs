@@ -83,13 +83,20 @@ pub(crate) fn sentence(inspection: &Inspection, finding: &Finding) -> String {
         Finding::Held { holder, fence, votes, at_least } => {
             let until = match at_least {
                 Some(left) => format!("valid for {} more at least", show(*left)),
-                None => "without a ttl: it never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned(),
+                None => {
+                    "without a ttl: it never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned()
+                }
             };
             let token = fence.map(|fence| format!(", fencing token {fence}")).unwrap_or_default();
-            format!("held by {} on {votes} of {masters} masters ({needed} needed){token}, {until}", whole(holder))
+            format!(
+                "held by {} on {votes} of {masters} masters ({needed} needed){token}, {until}",
+                whole(holder)
+            )
         }
         Finding::OtherType { votes } => {
-            format!("foreign: {votes} of {masters} masters have a key there that is no string; no lock can be had")
+            format!(
+                "foreign: {votes} of {masters} masters have a key there that is no string; no lock can be had"
+            )
         }
         Finding::Free => format!("free: {needed} or more of {masters} masters have no key, and none has one"),
         Finding::Leftovers { on, free, may_be_held, expire_in } => {

@@ -6,9 +6,11 @@ mod acquire;
 mod args;
 mod config;
 mod demo;
+mod doctor;
 mod duration;
 mod ending;
 mod exit;
+mod explain;
 mod extend;
 mod fleet;
 mod form;
@@ -51,6 +53,8 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
         Command::List(args) => list::run(global, args).await,
+        Command::Doctor(args) => doctor::run(global, args).await,
+        Command::Explain(args) => explain::run(global, args),
         Command::Init => init::run(global).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
@@ -69,7 +73,7 @@ fn log(global: &Global) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_ansi(output::has_colours(&std::io::stderr()))
         .with_target(false)
         .without_time()
         .init();

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use quorlock::protocol::votes::{Tally, Vote};
 use serde_json::{Value, json};
 
@@ -18,6 +20,11 @@ pub(crate) fn result(global: &Global, text: impl Display, json: &Value) {
 /// A line for a person, on standard error.
 pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Whether colours are wanted there: a terminal, and no `NO_COLOR`.
+pub(crate) fn has_colours(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
 }
 
 /// How many masters said what.

@@ -117,18 +117,11 @@ async fn scan(client: &Client, pattern: &[u8], names: &Names) -> Result<(), Stri
 
 async fn page(client: &Client, cursor: &str, pattern: &[u8]) -> Result<(String, Vec<Vec<u8>>), String> {
     let command = CustomCommand::new_static("SCAN", ClusterHash::FirstKey, false);
-    let words: Vec<Value> = [
-        cursor.as_bytes(),
-        b"MATCH",
-        pattern,
-        b"COUNT",
-        COUNT.as_bytes(),
-        b"TYPE",
-        b"string",
-    ]
-    .iter()
-    .map(|word| Value::Bytes((*word).to_vec().into()))
-    .collect();
+    let words: Vec<Value> =
+        [cursor.as_bytes(), b"MATCH", pattern, b"COUNT", COUNT.as_bytes(), b"TYPE", b"string"]
+            .iter()
+            .map(|word| Value::Bytes((*word).to_vec().into()))
+            .collect();
     let said = client.custom::<Value, Value>(command, words).await.map_err(|error| denied(&error))?;
     let unreadable = || "its answer to SCAN cannot be read".to_owned();
     let Value::Array(parts) = said else { return Err(unreadable()) };

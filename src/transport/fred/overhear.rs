@@ -46,14 +46,14 @@ async fn listen(
 ) -> Result<usize, String> {
     let limit = dialer.connect_timeout();
     let started = timeout(limit, monitor::run(dialer.config()?)).await;
-    let stream = started
-        .map_err(|_| format!("no connection within {limit:?}"))?
-        .map_err(|error| match classify::reason(&error) {
+    let stream = started.map_err(|_| format!("no connection within {limit:?}"))?.map_err(|error| {
+        match classify::reason(&error) {
             words if words.starts_with("NOPERM") => {
                 format!("{words} (allow it: ACL SETUSER <user> +monitor)")
             }
             words => words,
-        })?;
+        }
+    })?;
     let mut stream = std::pin::pin!(stream);
     let end = Instant::now() + lasting;
     let mut count = 0;
@@ -67,7 +67,11 @@ async fn listen(
                     client: (given.client != "lua").then_some(given.client),
                     database: given.db,
                     command: given.command.to_ascii_uppercase(),
-                    arguments: given.args.iter().map_while(|word| Some(word.as_string()?.replace("\\\"", "\""))).collect(),
+                    arguments: given
+                        .args
+                        .iter()
+                        .map_while(|word| Some(word.as_string()?.replace("\\\"", "\"")))
+                        .collect(),
                 });
             }
         }

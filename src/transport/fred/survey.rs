@@ -158,9 +158,7 @@ async fn facts(master: &str, connection: &Connection, resources: &[Vec<u8>]) -> 
         abstention(connection),
         missing_rights(client),
         settings(client),
-        async {
-            tokio::join!(slowest(client), connections(client), deletes_by_itself(client))
-        },
+        async { tokio::join!(slowest(client), connections(client), deletes_by_itself(client)) },
     );
     let info = info?;
     let fields = info.lines().filter_map(|line| line.split_once(':'));
@@ -287,9 +285,12 @@ fn unintelligible(command: &str) -> Untold {
 fn list(value: Value) -> Vec<String> {
     match value {
         Value::Array(parts) => parts.iter().filter_map(Value::as_string).collect(),
-        Value::Map(map) => {
-            map.inner().into_iter().flat_map(|(key, value)| [key.into_string(), value.as_string()]).flatten().collect()
-        }
+        Value::Map(map) => map
+            .inner()
+            .into_iter()
+            .flat_map(|(key, value)| [key.into_string(), value.as_string()])
+            .flatten()
+            .collect(),
         other => other.as_string().into_iter().collect(),
     }
 }
