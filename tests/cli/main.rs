@@ -5,7 +5,10 @@
 mod bad_input;
 mod beds;
 mod demo;
+mod doctor;
+mod explain;
 mod faults;
 mod inspect;
+mod list;
 mod locks;
 mod stage;

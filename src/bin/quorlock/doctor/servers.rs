@@ -46,10 +46,8 @@ pub(crate) fn restarts(survey: &Survey, policy: &Policy) -> Finding {
         }
         let uptime = Duration::from_secs(facts.number("uptime_in_seconds").unwrap_or(u64::MAX));
         if uptime < quarantine && facts.abstains.is_none() && !keeps_every_write(facts) {
-            let what = format!(
-                "up for {} only, and it can forget in a restart: other libraries' clients may have its vote twice",
-                show(uptime)
-            );
+            let what = "it started less than a longest ttl ago, and can have forgotten votes: we let it abstain, clients of \
+                        other libraries do not";
             finding.note(Verdict::Warning, &name, what);
             finding.fix(
                 cli(master, "CONFIG SET appendonly yes")

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::clocks::deviations;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, Note, Verdict};
 use super::masters::{Health, name, slowest};
 use super::servers::version;
 use crate::args::{Doctor, Global};
@@ -106,27 +106,46 @@ fn paragraph(finding: &Finding, verbose: bool) -> Vec<String> {
         Verdict::Warning => ("\x1b[33m", "WARNING  "),
         Verdict::Error => ("\x1b[31m", "ERROR    "),
     };
-    let (id, title) = (finding.check.id, finding.check.title(Lang::En));
-    let what = finding.what();
-    let colon = if what.is_empty() { "" } else { ": " };
-    let mut lines = vec![format!("{colour}{word}\x1b[0m  {id:<3}  {title}{colon}{what}")];
+    let id = finding.check.id;
+    let (title, what) = (finding.check.title(Lang::En), finding.what());
+    let head = match finding.verdict {
+        Verdict::Ok => what.to_owned(),
+        _ if what.is_empty() => title.to_owned(),
+        _ => format!("{title}: {what}"),
+    };
+    let mut lines = vec![format!("{colour}{word}\x1b[0m  {id:<3}  {head}")];
     let grave = finding.verdict >= Verdict::Warning;
-    for note in finding.notes.iter().filter(|note| note.verdict > Verdict::Ok || verbose || !grave) {
+    let shown = finding.notes.iter().filter(|note| note.verdict > Verdict::Ok || verbose || !grave);
+    for (subjects, note) in together(shown) {
         let mark = if note.verdict == finding.verdict {
             String::new()
         } else {
             format!(" ({})", note.verdict.as_str())
         };
-        lines.push(format!("             {}: {}{mark}", note.subject, note.what));
+        lines.push(format!("             {}: {}{mark}", subjects.join(", "), note.what));
     }
     if grave {
         lines.push(format!("      why    {}", finding.check.why(Lang::En)));
     }
     if finding.verdict > Verdict::Ok {
-        let label = if grave { "fix" } else { "see" };
+        let label = if grave { "fix" } else { "try" };
         lines.extend(finding.fix.iter().map(|command| format!("      {label}    {command}")));
     }
     lines
+}
+
+/// What is said of several is said once.
+fn together<'a>(notes: impl Iterator<Item = &'a Note>) -> Vec<(Vec<&'a str>, &'a Note)> {
+    let mut together: Vec<(Vec<&str>, &Note)> = Vec::new();
+    for note in notes {
+        let same =
+            |other: &&mut (Vec<&str>, &Note)| (other.1.verdict, &other.1.what) == (note.verdict, &note.what);
+        match together.iter_mut().find(same) {
+            Some((subjects, _)) => subjects.push(&note.subject),
+            None => together.push((vec![&note.subject], note)),
+        }
+    }
+    together
 }
 
 fn object(report: &Report) -> Value {
