@@ -84,10 +84,13 @@ pub(crate) enum Command {
     /// Takes a lock, leaves it to its ttl, and prints its holder id.
     ///
     /// Nothing renews it: `extend` it in time, and `release` it, with the holder id.
+    #[command(after_help = "Example: quorlock acquire order:123 --ttl 30s --wait 5s")]
     Acquire(Acquire),
     /// Gives a lock that was acquired more time.
+    #[command(after_help = "Example: quorlock extend order:123 --holder 'web-3:1842/0f2c…' --ttl 30s")]
     Extend(Extend),
     /// Gives a lock that was acquired back.
+    #[command(after_help = "Example: quorlock release order:123 --holder 'web-3:1842/0f2c…'")]
     Release(Release),
     /// Shows what stands at a resource, master by master, and what that comes to. Writes nothing.
     #[command(after_help = "Example: quorlock inspect order:123")]
@@ -114,11 +117,18 @@ pub(crate) enum Command {
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
+    #[command(
+        after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
+    )]
     Init,
     /// Masters on this machine, and faults on them.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example: eval \"$(quorlock testbed up)\"; quorlock testbed fault m2 freeze; quorlock testbed down"
+    )]
     Testbed(Testbed),
     /// The main job in a minute: five masters, contenders for one lock, and faults.
+    #[command(after_help = "Example: quorlock demo --seconds 30 --contenders 12")]
     Demo(Demo),
     #[command(hide = true)]
     DemoWorker(DemoWorker),

@@ -65,7 +65,10 @@ fn row(index: usize, sighting: &Sighting) -> [String; 9] {
 
 /// Not cut, as in other texts: it is copied from here into the next command.
 pub(crate) fn whole(holder: &[u8]) -> String {
-    holder.escape_ascii().to_string()
+    match std::str::from_utf8(holder) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => holder.escape_ascii().to_string(),
+    }
 }
 
 pub(crate) fn left(remaining: Remaining) -> String {

@@ -58,7 +58,7 @@ fn table(listing: &Listing, policy: &Policy) -> String {
             Left::Nothing => String::new(),
         };
         let row = [
-            resource.escape_ascii().to_string(),
+            whole(resource),
             outcome(&finding).to_owned(),
             whole(&holder),
             format!("{votes}/{}", inspection.quorum.masters()),
@@ -125,7 +125,7 @@ fn most(inspection: &Inspection) -> (Vec<u8>, usize) {
 }
 
 /// Whether a key of it stays for ever on any master.
-pub(crate) fn is_without_ttl(inspection: &Inspection) -> bool {
+fn is_without_ttl(inspection: &Inspection) -> bool {
     let forever = |key: &KeyState| matches!(key, KeyState::Held { remaining: Remaining::Forever, .. });
     inspection.sightings.iter().any(|sighting| sighting.key.as_ref().is_ok_and(forever))
 }

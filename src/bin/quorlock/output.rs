@@ -39,6 +39,12 @@ pub(crate) fn votes(tally: &Tally) -> Value {
     })
 }
 
+/// `1 master`, `2 masters`.
+pub(crate) fn count(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// The bytes as text where they are, and escaped where they are not.
 pub(crate) fn text(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| bytes.escape_ascii().to_string(), str::to_owned)

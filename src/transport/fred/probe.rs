@@ -30,13 +30,13 @@ async fn look(dialer: &Dialer, resource: &[u8]) -> Sighting {
 }
 
 async fn sight(master: String, connection: &Connection, resource: &[u8]) -> Sighting {
+    if let Some(why) = connection.info.unfit() {
+        return Sighting { master, key: Err(why), round_trip: connection.round_trip, abstains: None };
+    }
     let asked = tokio::time::Instant::now();
     let value = connection.client.get(resource).await;
     let round_trip = asked.elapsed();
-    let key = match connection.info.unfit() {
-        Some(why) => Err(why),
-        None => key_state(&connection.client, resource, value).await.map_err(|error| explain(&error)),
-    };
+    let key = key_state(&connection.client, resource, value).await.map_err(|error| explain(&error));
     Sighting { master, key, round_trip, abstains: abstention(connection).await }
 }
 

@@ -148,14 +148,19 @@ async fn ask_all(dialer: &Dialer, resources: &[Vec<u8>]) -> Result<MasterFacts, 
 
 async fn facts(master: &str, connection: &Connection, resources: &[Vec<u8>]) -> Result<MasterFacts, Error> {
     let client = &connection.client;
-    let round_trips = round_trips(client).await?;
+    let unfit = connection.info.unfit();
+    // In a cluster, or while it loads, it answers nothing that is about keys: fred would wait for a better time.
+    let round_trips = match &unfit {
+        Some(_) => vec![connection.round_trip],
+        None => round_trips(client).await?,
+    };
     let clock = clock(client).await;
-    let sightings = resources.iter().map(|resource| sighting(master, connection, resource));
+    let sightings = resources.iter().map(|resource| sighting(master, client, &unfit, resource));
     // One connection: all of it is on the way at once.
     let (info, sightings, abstains, missing_rights, settings, (slowest, connections, deletes_by_itself)) = tokio::join!(
         client.info::<String>(None),
         join_all(sightings),
-        abstention(connection),
+        async { if unfit.is_none() { abstention(connection).await } else { None } },
         missing_rights(client),
         settings(client),
         async { tokio::join!(slowest(client), connections(client), deletes_by_itself(client)) },
@@ -164,7 +169,7 @@ async fn facts(master: &str, connection: &Connection, resources: &[Vec<u8>]) -> 
     let fields = info.lines().filter_map(|line| line.split_once(':'));
     Ok(MasterFacts {
         info: fields.map(|(field, value)| (field.to_owned(), value.trim_end().to_owned())).collect(),
-        unfit: connection.info.unfit(),
+        unfit,
         abstains,
         round_trips,
         clock,
@@ -195,13 +200,15 @@ async fn round_trips(client: &Client) -> Result<Vec<Duration>, Error> {
     Ok(round_trips)
 }
 
-async fn sighting(master: &str, connection: &Connection, resource: &[u8]) -> Sighting {
+async fn sighting(master: &str, client: &Client, unfit: &Option<String>, resource: &[u8]) -> Sighting {
     let asked = Instant::now();
-    let value = connection.client.get(resource).await;
-    let round_trip = asked.elapsed();
-    let key = match connection.info.unfit() {
-        Some(why) => Err(why),
-        None => key_state(&connection.client, resource, value).await.map_err(|error| explain(&error)),
+    let (key, round_trip) = match unfit {
+        Some(why) => (Err(why.clone()), Duration::ZERO),
+        None => {
+            let value = client.get(resource).await;
+            let round_trip = asked.elapsed();
+            (key_state(client, resource, value).await.map_err(|error| explain(&error)), round_trip)
+        }
     };
     Sighting { master: master.to_owned(), key, round_trip, abstains: None }
 }

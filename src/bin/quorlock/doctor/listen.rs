@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use quorlock::Overheard;
 
+use crate::output::count;
+
 /// The most keys that are followed; others are counted.
 const KEYS: usize = 4096;
 /// Longer keys are not followed.
@@ -178,23 +180,30 @@ impl Story {
     /// In words, for the pitfall with that number; nothing if it is not that one.
     pub(crate) fn about(&self, pitfall: u8) -> Option<String> {
         match pitfall {
-            1 if self.deleted_unread > 0 => {
-                Some(format!("deleted {} times by DEL, without a look at whose it is", self.deleted_unread))
-            }
+            1 if self.deleted_unread > 0 => Some(format!(
+                "deleted by DEL without a look at whose it is, {}",
+                count(self.deleted_unread, "time")
+            )),
             2 if self.renewed_blindly > 0 => Some(format!(
-                "given more time {} times by EXPIRE, without a look at whose it is",
-                self.renewed_blindly
+                "given more time by EXPIRE without a look at whose it is, {}",
+                count(self.renewed_blindly, "time")
             )),
             3 if self.claimed_without_expiry > 0 => Some(format!(
-                "claimed {} times without an expiry, {} of them got one in a second command",
-                self.claimed_without_expiry, self.expired_apart
+                "claimed without an expiry, {}, of which {} got one by a second command",
+                count(self.claimed_without_expiry, "time"),
+                self.expired_apart
             )),
             4 if self.read_then_deleted > 0 => {
                 let overtaken = match self.overtaken {
                     0 => String::new(),
-                    times => format!("; {times} times somebody else had claimed it in between"),
+                    times => {
+                        format!(", of which somebody else claimed it in between {}", count(times, "time"))
+                    }
                 };
-                Some(format!("released {} times by GET, then DEL{overtaken}", self.read_then_deleted))
+                Some(format!(
+                    "released by GET, then DEL, {}{overtaken}",
+                    count(self.read_then_deleted, "time")
+                ))
             }
             _ => None,
         }
@@ -228,8 +237,10 @@ mod tests {
         let bare = "a: SET k v NX PX 100\nb: DEL k";
         assert!(said(bare, 1).is_some() && said(bare, 4).is_none());
         let halves = "a: SETNX k 1\na: EXPIRE k 10";
-        assert!(said(halves, 3).is_some_and(|said| said.contains("1 of them")) && said(halves, 2).is_none());
-        assert!(said("a: SET k 1 nx", 3).is_some_and(|said| said.contains("0 of them")));
+        assert!(
+            said(halves, 3).is_some_and(|said| said.contains("of which 1 got")) && said(halves, 2).is_none()
+        );
+        assert!(said("a: SET k 1 nx", 3).is_some_and(|said| said.contains("of which 0 got")));
         let steps = "a: SET k v NX PX 100\na: GET k\na: DEL k";
         assert!(said(steps, 4).is_some_and(|said| !said.contains("in between")) && said(steps, 1).is_none());
         let overtaken = "a: SET k v NX PX 100\na: GET k\nb: SET k w NX PX 100\na: UNLINK k";

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use quorlock::protocol::votes::Remaining;
-use quorlock::{Finding as Found, Inspection, KeyState, Listing, Policy, Survey};
+use quorlock::{Finding as Found, Inspection, KeyState, Listing, MasterFacts, Policy, Survey};
 
 use super::finding::{Finding, Verdict};
 use super::masters::{name, seen};
@@ -11,7 +11,6 @@ use super::paste::{cli, release, word};
 use crate::args::Doctor;
 use crate::form::Form;
 use crate::inspect::{sentence, whole};
-use crate::list::is_without_ttl;
 
 /// How many keys are named; the rest is counted.
 const NAMED: usize = 5;
@@ -39,19 +38,15 @@ pub(crate) const NO_RESOURCE: &str = "quorlock doctor RESOURCE…   # name the l
 
 pub(crate) fn without_ttl(survey: &Survey, listing: &Listing) -> Finding {
     let mut finding = Finding::of("D07", "every string key on the masters has a ttl");
-    let forever: Vec<_> =
-        listing.resources.iter().filter(|(_, inspection)| is_without_ttl(inspection)).collect();
-    for (resource, inspection) in forever.iter().take(NAMED) {
-        let keys = inspection.sightings.iter().enumerate();
-        let keys: Vec<_> = keys
-            .filter_map(|(nth, sighting)| Some((nth, forever_by(sighting.key.as_ref().ok()?)?)))
-            .collect();
-        let on = keys.iter().map(|(nth, _)| format!("m{}", nth + 1)).collect::<Vec<_>>().join(", ");
-        let by = keys.first().map(|(_, holder)| whole(holder)).unwrap_or_default();
-        finding.note(Verdict::Warning, &whole(resource), format!("no ttl on {on}, its value is {by:?}"));
-        if let Some((nth, holder)) = keys.first() {
-            finding.fix(release(survey.masters.get(*nth), resource, holder) + "   # if its holder is gone");
-        }
+    let forever: Vec<_> = listing
+        .resources
+        .iter()
+        .filter_map(|(resource, inspection)| Some((resource, forever(inspection)?)))
+        .collect();
+    for (resource, (first, on, by)) in forever.iter().take(NAMED) {
+        let what = format!("no ttl on {on}, its value is {:?}", whole(by));
+        finding.note(Verdict::Warning, &whole(resource), what);
+        finding.fix(release(survey.masters.get(*first), resource, by) + "   # if its holder is gone");
     }
     if forever.len() > NAMED {
         finding.note(Verdict::Warning, "keys", format!("{} more without a ttl", forever.len() - NAMED));
@@ -62,7 +57,7 @@ pub(crate) fn without_ttl(survey: &Survey, listing: &Listing) -> Finding {
         else {
             continue;
         };
-        let Ok(facts) = &surveyed.facts else { continue };
+        let Ok(facts @ MasterFacts { unfit: None, .. }) = &surveyed.facts else { continue };
         let field = format!("db{}", surveyed.contact.database);
         let count = facts.info(&field).and_then(without).unwrap_or(0);
         // Of which quorlock's own hashes are two at most.
@@ -194,18 +189,22 @@ pub(crate) fn expiries(survey: &Survey, looks: &[Look]) -> Finding {
     }
     let mut finding = Finding::of("P3", "each lock that is held has a ttl");
     for look in looks {
-        for (sighting, master) in look.inspection.sightings.iter().zip(&survey.masters) {
-            let Some(holder) = sighting.key.as_ref().ok().and_then(forever_by) else { continue };
-            let what = format!(
-                "no ttl on {}, held by {:?}: it never expires by itself",
-                master.master,
-                whole(holder)
-            );
-            finding.note(Verdict::Error, &look.shown, what);
-            finding.fix(release(Some(master), &look.resource, holder) + "   # if its holder is gone");
-        }
+        let Some((first, on, by)) = forever(&look.inspection) else { continue };
+        let what = format!("no ttl on {on}, held by {:?}: it never expires by itself", whole(by));
+        finding.note(Verdict::Error, &look.shown, what);
+        finding.fix(release(survey.masters.get(first), &look.resource, by) + "   # if its holder is gone");
     }
     finding
+}
+
+/// Where keys without a ttl stand: the first master, all of them by name, and the first one's value.
+fn forever(inspection: &Inspection) -> Option<(usize, String, &[u8])> {
+    let keys = inspection.sightings.iter().enumerate();
+    let keys: Vec<(usize, &[u8])> =
+        keys.filter_map(|(nth, sighting)| Some((nth, forever_by(sighting.key.as_ref().ok()?)?))).collect();
+    let on: Vec<String> = keys.iter().map(|(nth, _)| format!("m{}", nth + 1)).collect();
+    let (first, by) = keys.first()?;
+    Some((*first, on.join(", "), by))
 }
 
 /// What became of the lock that this holder had.

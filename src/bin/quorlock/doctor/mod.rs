@@ -6,7 +6,7 @@
 //! | `masters`, `servers`, `clocks`, `locks`, `times` | the checks |
 //! | `listen` | what MONITOR tells of others |
 //! | `paste` | commands that mend |
-//! | `show` | the report, for people and for programs |
+//! | `report`, `show` | all of it together, for people and for programs |
 
 mod clocks;
 mod finding;
@@ -14,6 +14,7 @@ mod listen;
 mod locks;
 mod masters;
 mod paste;
+mod report;
 mod servers;
 mod show;
 mod times;
@@ -32,6 +33,7 @@ use clocks::Clocks;
 use finding::{Finding, Verdict};
 use listen::Ear;
 use masters::Health;
+use report::Report;
 
 /// How many commands of one master are listened to, at most.
 const COMMANDS: usize = 200_000;
@@ -39,14 +41,6 @@ const COMMANDS: usize = 200_000;
 const LONGEST_MONITOR: Duration = Duration::from_secs(60);
 /// How many keys are looked at for a ttl.
 const KEYS: usize = 500;
-
-/// All findings of one look.
-struct Report {
-    survey: Survey,
-    up: usize,
-    health: Health,
-    findings: Vec<Finding>,
-}
 
 pub(crate) async fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
     let fleet = Fleet::of(global)?;
@@ -128,9 +122,17 @@ async fn examine(fleet: &Fleet, args: &Doctor, clocks: &mut Clocks) -> Result<Re
     if let Some(lasting) = args.monitor {
         listen_for(fleet, args, lasting, &survey, &mut p).await?;
     }
+    let mut findings: Vec<Finding> = p.into_iter().chain(d).collect();
+    if masters::seen(&survey).next().is_none() {
+        let blind =
+            findings.iter_mut().filter(|finding| finding.verdict == Verdict::Ok && finding.check.id != "D15");
+        blind.for_each(|finding| {
+            *finding = Finding::unchecked(finding.check.id, "no master answers", "quorlock doctor")
+        });
+    }
     let up = masters::up(&survey);
     let health = Health::of(&survey, up);
-    Ok(Report { up, health, findings: p.into_iter().chain(d).collect(), survey })
+    Ok(Report { up, health, findings, survey })
 }
 
 /// Pitfall 5 is what others lead to.
@@ -138,7 +140,7 @@ fn failover(checks: &[Finding]) -> Finding {
     let mut finding = Finding::of("P5", "five independent masters, none promoted, none that forgot");
     let leads = |finding: &&Finding| ["D02", "D03", "D05", "D16"].contains(&finding.check.id);
     for lead in checks.iter().filter(leads).filter(|lead| lead.verdict >= Verdict::Warning) {
-        finding.note(lead.verdict, lead.check.id, format!("{} masters: see there", lead.notes.len()));
+        finding.note(lead.verdict, lead.check.id, format!("{} found, see there", lead.notes.len()));
         finding.fix("quorlock explain 5");
     }
     finding
@@ -185,28 +187,4 @@ async fn listen_for(
         pitfalls[3].fix("quorlock doctor --monitor 1s RESOURCE…");
     }
     Ok(())
-}
-
-impl Report {
-    fn worst(&self) -> Verdict {
-        self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok)
-    }
-
-    fn exit(&self) -> Exit {
-        match (self.health, self.worst()) {
-            (Health::NoQuorum, _) => Exit::NoMajority,
-            (Health::NoSpare, _) | (_, Verdict::Error) => Exit::Errors,
-            (Health::Degraded, _) | (_, Verdict::Warning) => Exit::Warnings,
-            _ => Exit::Done,
-        }
-    }
-
-    fn outcome(&self) -> &'static str {
-        match self.exit() {
-            Exit::NoMajority => "no_quorum",
-            Exit::Errors => "errors",
-            Exit::Warnings => "warnings",
-            _ => "ok",
-        }
-    }
 }

@@ -8,83 +8,92 @@ use super::finding::{Finding, Verdict};
 use super::masters::seen;
 use super::paste::{cli, is_valkey};
 use crate::duration::show;
+use crate::output::count;
 
 pub(crate) fn restarts(survey: &Survey, policy: &Policy) -> Finding {
     let quarantine = policy.quarantine();
     let forgetful: Vec<String> = seen(survey)
-        .filter(|(_, _, facts)| !keeps_every_write(facts))
+        .filter(|(_, _, facts)| keeps_every_write(facts) != Some(true))
         .filter_map(|(name, _, _)| name.split(' ').next().map(str::to_owned))
         .collect();
     let sound = if forgetful.is_empty() {
-        "all keep every write on disk, and have been up for longer than the longest ttl".to_owned()
+        "all keep every write on disk".to_owned()
     } else {
         format!(
-            "all have been up for longer than the longest ttl; {} can forget a vote in a restart, after which each abstains for \
-             {} (clients of other libraries do not wait for that)",
+            "all have been up for longer than the longest ttl; after a restart, which {} can forget votes in, a master abstains \
+             for {} (clients of other libraries do not wait for that)",
             forgetful.join(", "),
             show(quarantine)
         )
     };
     let mut finding = Finding::of("D05", sound);
-    let (mut voters, mut fresh, mut count) = (0, 0, 0);
-    for (name, master, facts) in seen(survey) {
-        count += 1;
-        match facts.abstains {
-            None => voters += usize::from(facts.unfit.is_none()),
-            Some(Abstention::Quarantined(left)) => {
-                finding.note(
-                    Verdict::Warning,
-                    &name,
-                    format!("in quarantine: it abstains for {} more", show(left)),
-                );
-                finding.fix("sleep 1; quorlock doctor   # it votes by itself when that is over");
-            }
-            Some(Abstention::NeverAdmitted) => {
-                fresh += 1;
-                finding.note(Verdict::Warning, &name, "no client has asked it to vote since it started");
-            }
-        }
-        let uptime = Duration::from_secs(facts.number("uptime_in_seconds").unwrap_or(u64::MAX));
-        if uptime < quarantine && facts.abstains.is_none() && !keeps_every_write(facts) {
-            let what = "it started less than a longest ttl ago, and can have forgotten votes: we let it abstain, clients of \
-                        other libraries do not";
-            finding.note(Verdict::Warning, &name, what);
-            finding.fix(
-                cli(master, "CONFIG SET appendonly yes")
-                    + " && "
-                    + &cli(master, "CONFIG SET appendfsync always"),
-            );
-        }
-        if facts.info("rdb_last_bgsave_status") == Some("err")
-            || facts.info("aof_last_write_status") == Some("err")
-        {
-            finding.note(
-                Verdict::Error,
-                &name,
-                "it could not write to its disk, and so refuses writes (MISCONF)",
-            );
-            finding.fix(cli(master, "INFO persistence"));
-        }
+    for (name, master, facts) in seen(survey).filter(|(_, _, facts)| facts.unfit.is_none()) {
+        restart(&mut finding, &name, master, facts, quarantine);
     }
+    let fit = || seen(survey).filter(|(_, _, facts)| facts.unfit.is_none());
     let needed = survey.quorum.needed();
-    if count >= needed && voters < needed {
-        finding.note(
-            Verdict::Error,
-            "masters",
-            format!("{voters} vote, {needed} are needed: no lock can be had yet"),
-        );
-    }
-    if fresh > 0 {
-        finding.fix(
-            "quorlock init   # if nobody ever held a lock on them; otherwise the quarantine ends by itself",
-        );
+    let voters = fit().filter(|(_, _, facts)| facts.abstains.is_none()).count();
+    if fit().count() >= needed && voters < needed {
+        let what = format!("{voters} vote, {needed} are needed: no lock can be had yet");
+        finding.note(Verdict::Error, "masters", what);
     }
     finding
 }
 
-fn keeps_every_write(facts: &MasterFacts) -> bool {
-    let fsync = facts.settings.as_ref().ok().and_then(|settings| settings.get("appendfsync"));
-    facts.number("aof_enabled") == Some(1) && fsync.is_some_and(|fsync| fsync == "always")
+fn restart(
+    finding: &mut Finding,
+    name: &str,
+    master: &SurveyedMaster,
+    facts: &MasterFacts,
+    quarantine: Duration,
+) {
+    match facts.abstains {
+        None => {}
+        Some(Abstention::Quarantined(left)) => {
+            let what = format!("in quarantine: it abstains for {} more", show(left));
+            finding.note(Verdict::Warning, name, what);
+            finding.fix("sleep 1; quorlock doctor   # it votes by itself when that is over");
+        }
+        Some(Abstention::NeverAdmitted) => {
+            finding.note(Verdict::Warning, name, "no client has asked it to vote since it started");
+            finding.fix(
+                "quorlock init   # if nobody ever held a lock on them; otherwise the quarantine ends by itself",
+            );
+        }
+    }
+    let uptime = Duration::from_secs(facts.number("uptime_in_seconds").unwrap_or(u64::MAX));
+    if uptime < quarantine && facts.abstains.is_none() {
+        match keeps_every_write(facts) {
+            Some(true) => {}
+            Some(false) => {
+                let what = "it started less than a longest ttl ago, and can have forgotten votes: we let it abstain, \
+                            clients of other libraries do not";
+                finding.note(Verdict::Warning, name, what);
+                let settings = ["appendonly yes", "appendfsync always"];
+                let commands = settings.map(|setting| cli(master, &format!("CONFIG SET {setting}")));
+                finding.fix(commands.join(" && "));
+            }
+            None => {
+                let what = "it started less than a longest ttl ago, and does not tell whether each write went to its disk";
+                finding.note(Verdict::Unchecked, name, what);
+                finding.fix(cli(master, "ACL SETUSER your-user +config|get   # only for this check"));
+            }
+        }
+    }
+    let is_broken = |field| facts.info(field) == Some("err");
+    if is_broken("rdb_last_bgsave_status") || is_broken("aof_last_write_status") {
+        finding.note(Verdict::Error, name, "it could not write to its disk, and so refuses writes (MISCONF)");
+        finding.fix(cli(master, "INFO persistence"));
+    }
+}
+
+/// `None` where it does not tell.
+fn keeps_every_write(facts: &MasterFacts) -> Option<bool> {
+    if facts.number("aof_enabled") != Some(1) {
+        return Some(false);
+    }
+    let settings = facts.settings.as_ref().ok()?;
+    Some(settings.get("appendfsync").is_some_and(|fsync| fsync == "always"))
 }
 
 pub(crate) fn eviction(survey: &Survey) -> Finding {
@@ -173,8 +182,10 @@ pub(crate) fn connections(survey: &Survey) -> Finding {
             Ok(lines) => {
                 let monitors = lines.iter().filter(|line| line.contains(" flags=O")).count();
                 if monitors > 0 {
-                    let what =
-                        format!("{monitors} connections use MONITOR, which costs it half of its throughput");
+                    let what = format!(
+                        "{} listening by MONITOR, which costs it half of its throughput",
+                        count(monitors, "connection")
+                    );
                     finding.note(Verdict::Warning, &name, what);
                     finding.fix(cli(master, "CLIENT LIST"));
                 }
@@ -249,7 +260,8 @@ pub(crate) fn replicas(survey: &Survey) -> Finding {
                 facts.infos("slave").filter(|(_, value)| value.contains("ip=")).map(|(_, v)| v).collect();
             let who = who.iter().filter_map(|line| address(line)).collect::<Vec<_>>();
             let what = format!(
-                "{replicas} attached ({}): promoted, it does not know the latest locks",
+                "{} attached ({}): promoted, it does not know the latest locks",
+                count(replicas, "replica"),
                 who.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(", ")
             );
             finding.note(Verdict::Warning, &name, what);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use quorlock::{Abstention, MasterFacts, SurveyedMaster};
 use serde_json::{Value, json};
 
-use super::Report;
 use super::clocks::deviations;
 use super::finding::{Finding, Note, Verdict};
 use super::masters::{Health, name, slowest};
+use super::report::Report;
 use super::servers::version;
 use crate::args::{Doctor, Global};
 use crate::duration::{millis, show};

@@ -1,6 +1,6 @@
 //! The five pitfalls in English.
 
-use super::Page;
+use super::page::Page;
 
 pub(super) static PAGES: [Page; 5] = [
     Page {

@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 mod chinese;
 mod english;
+mod page;
 
 use serde_json::json;
 
@@ -10,13 +11,7 @@ use crate::args::{Explain, Global};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use catalog::{CHECKS, Check, Lang};
-
-/// One pitfall, told.
-struct Page {
-    title: &'static str,
-    /// Headings and paragraphs; lines that are indented are commands.
-    text: &'static str,
-}
+use page::Page;
 
 pub(crate) fn run(global: &Global, args: &Explain) -> Result<Exit, Failure> {
     let lang = args.lang;
