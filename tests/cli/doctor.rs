@@ -1,9 +1,9 @@
 //! doctor: each pitfall and each check, provoked on real servers and seen.
 
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use quorlock::testbed::{Fault, LocalMaster, ServerBinary, Testbed};
+use quorlock::testbed::{Fault, Flow, LocalMaster, Proxy, ServerBinary, Testbed};
 use serde_json::Value;
 
 use crate::stage::{BOUND, Ended, Stage, end, eventually, plain, quorlock, run, signal, start};
@@ -223,6 +223,25 @@ fn masters_that_keep_silent_are_named_in_time() {
     // 3 s are promised; the machine may be busy.
     assert!(took.as_secs() < 8, "{took:?}");
     drop(frozen);
+}
+
+// B105: "slow node named with its latency"
+#[test]
+fn a_master_that_answers_late_is_named_with_how_late() {
+    let stage = Stage::sound();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let path = runtime.block_on(Proxy::start(stage.bed[0].url())).unwrap();
+    path.set_both(Flow::new().delayed(Duration::from_millis(80)));
+    let urls = format!("{},{}", path.url(), stage.bed.urls()[1..].join(","));
+    let seen = Seen::of(&run(quorlock().env("QUORLOCK_MASTERS", urls).args([
+        "doctor",
+        "--json",
+        "--master-timeout",
+        "300ms",
+    ])));
+    seen.says("D01", "warning", &["m1 ", "a round trip took", "more than half", "--master-timeout"]);
+    assert!(seen.json["masters"][0]["round_trip_us"]["p50"].as_u64().unwrap() >= 160_000, "{}", seen.json);
+    drop((path, runtime));
 }
 
 // Pitfall 1

@@ -61,7 +61,7 @@ fn every_finding_has_its_sentence() {
     // The fencing token is no part of the holder.
     stage.set(&[1, 2], &["SET", "a", "x/1|41", "PX", "60000"]);
     stage.set(&[3], &["SET", "a", "x/1|42", "PX", "60000"]);
-    let json = see("held", &["held by x/1 on 3 of 5 masters (3 needed), fencing token 42, valid for"]);
+    let json = see("held", &["held by x/1 with fencing token 42 on 3 of 5 masters (3 needed), valid for"]);
     assert_eq!(
         (&json["holder"], &json["fence"], &json["masters"][0]["fence"]),
         (&"x/1".into(), &42.into(), &41.into())

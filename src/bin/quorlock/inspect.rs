@@ -26,7 +26,7 @@ pub(crate) async fn run(global: &Global, args: &Inspect) -> Result<Exit, Failure
 
 fn table(inspection: &Inspection) -> String {
     let mut table =
-        Table::new(["", "master", "state", "holder", "token", "ttl", "round trip", "votes", "remark"]);
+        Table::new(["", "master", "state", "holder", "fence", "ttl", "round trip", "votes", "remark"]);
     for (index, sighting) in inspection.sightings.iter().enumerate() {
         table.row(row(index, sighting), sighting.key.as_ref().err().cloned());
     }
@@ -90,9 +90,9 @@ pub(crate) fn sentence(inspection: &Inspection, finding: &Finding) -> String {
                     "without a ttl: it never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned()
                 }
             };
-            let token = fence.map(|fence| format!(", fencing token {fence}")).unwrap_or_default();
+            let token = fence.map(|fence| format!(" with fencing token {fence}")).unwrap_or_default();
             format!(
-                "held by {} on {votes} of {masters} masters ({needed} needed){token}, {until}",
+                "held by {}{token} on {votes} of {masters} masters ({needed} needed), {until}",
                 whole(holder)
             )
         }
