@@ -615,16 +615,21 @@ fn the_software_is_named() {
     stage.doctor(&[]).says("D14", "ok", &[version]);
 }
 
+/// Whether MONITOR runs on all masters.
+fn is_listened_to(stage: &Stage) -> bool {
+    let is_watched = |master: &LocalMaster| {
+        let clients = master.command(&["CLIENT", "LIST"]).unwrap().text().unwrap();
+        clients.contains(" flags=O")
+    };
+    stage.bed.masters().iter().all(is_watched)
+}
+
 // Pitfalls 1 to 4, by MONITOR; and quorlock's own ways are right
 #[test]
 fn those_who_lock_badly_are_overheard_and_quorlock_is_not_blamed() {
     let stage = Stage::sound();
     let listening = start(&mut stage.command(["doctor", "--json", "--monitor", "6s"]));
-    let is_watched = |master: &LocalMaster| {
-        let clients = master.command(&["CLIENT", "LIST"]).unwrap().text().unwrap();
-        clients.contains(" flags=O")
-    };
-    eventually("it listens", || stage.bed.masters().iter().all(is_watched));
+    eventually("it listens", || is_listened_to(&stage));
     let (mut a, mut b) = (stage.bed[0].wire().unwrap(), stage.bed[0].wire().unwrap());
     for line in [
         "a SET bare v NX PX 60000",
@@ -682,6 +687,40 @@ fn those_who_lock_badly_are_overheard_and_quorlock_is_not_blamed() {
             "quorlock explain 4",
         ],
     );
+}
+
+/// The most memory that a running process ever had, in kB.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[test]
+fn a_busy_master_fills_neither_the_time_nor_the_memory_of_who_listens() {
+    let stage = Stage::sound();
+    let mut command = stage.command(["doctor", "--json", "--monitor", "20s"]);
+    let listening = start(&mut command);
+    eventually("it listens", || is_listened_to(&stage));
+    let flood =
+        "for i = 1, 600000 do redis.call('SET', 'k' .. i % 10000, ARGV[1], 'NX', 'PX', 60000) end return 1";
+    let flooding = stage.bed[0].wire().unwrap();
+    flooding.set_patience(BOUND).unwrap();
+    let mut flooding = flooding;
+    flooding.command(&["EVAL", flood, "0", &"v".repeat(200)]).unwrap();
+    let mut most = 0;
+    eventually("it has heard enough of that one", || {
+        most = most.max(peak(listening.id()).unwrap_or(0));
+        let clients = stage.bed[0].command(&["CLIENT", "LIST"]).unwrap().text().unwrap();
+        !clients.contains(" flags=O")
+    });
+    let ended = end(listening, BOUND);
+    Seen::of(&ended).says(
+        "P4",
+        "unchecked",
+        &["m1 ", "listening ended after 200000 commands", "were not followed"],
+    );
+    assert!(most > 0 && most < 150_000, "{most} kB");
 }
 
 #[test]

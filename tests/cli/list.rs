@@ -1,5 +1,7 @@
 //! list: which locks there are, over all masters.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::stage::{Ended, Stage, plain};
@@ -49,6 +51,31 @@ fn a_long_list_ends_with_a_notice() {
     let some = stage.quorlock(["list", "--json", "--limit", "100"]);
     assert_eq!(lines(&some).len(), 100);
     assert!(some.err.contains("more than these 100") && some.err.contains("--limit"), "{some:?}");
+}
+
+#[test]
+fn masters_are_searched_gently() {
+    let stage = Stage::new();
+    let fill = "for i = 1, 5000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 60000) end return 1";
+    stage.set(&[1], &["EVAL", fill, "0", HOLDER]);
+    stage.set(&[1], &["CONFIG", "RESETSTAT"]);
+    let began = Instant::now();
+    let ended = stage.quorlock(["list", "--json", "--limit", "10000"]);
+    let took = began.elapsed();
+    assert_eq!(lines(&ended).len(), 5000);
+    let info = stage.bed[0].info().unwrap();
+    let calls = |command: &str| -> Option<usize> {
+        let stats = info.get(&format!("cmdstat_{command}"))?;
+        stats.strip_prefix("calls=")?.split(',').next()?.parse().ok()
+    };
+    // 250 keys a call, or hardly more, and 10 ms between two calls.
+    let scans = calls("scan").unwrap();
+    assert!((15..=40).contains(&scans), "{scans}");
+    assert!(
+        took >= Duration::from_millis(10) * u32::try_from(scans - 1).unwrap(),
+        "{took:?} for {scans} calls"
+    );
+    assert_eq!(calls("keys"), None);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Builder {
     /// its master in the list. Ends when `lasting` is over, on a master that gave `most` commands before then.
     ///
     /// **This costs each master up to half of its throughput** while it lasts: briefly, and off the peak. It takes the right
-    /// `monitor`, and is not to be had on unix sockets. What others' passwords and values are is not hidden.
+    /// `monitor`. What is heard holds others' keys and values.
     ///
     /// Answers for each master how many commands there were, or why it could not be listened to.
     ///

@@ -8,7 +8,6 @@ use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::interfaces::{ClientLike, LuaInterface};
-use ::fred::types::config::Config;
 use ::fred::types::{Builder, ConnectHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -98,14 +97,19 @@ impl Dialer {
         self.master_timeout
     }
 
-    /// What fred needs to connect: not to be shown, it holds the password.
-    pub(super) fn config(&self) -> Result<Config, String> {
-        self.endpoint.to_fred(&self.encryption).map_err(|error| error.to_string())
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) const fn encryption(&self) -> &Encryption {
+        &self.encryption
     }
 
     /// Connects, logs in, and asks who is there; in time, or not at all.
     pub(super) async fn dial(&self) -> Result<Connection, String> {
-        let mut builder = Builder::from_config(self.config()?);
+        let config = self.endpoint.to_fred(&self.encryption).map_err(|error| error.to_string())?;
+        let mut builder = Builder::from_config(config);
         builder.with_connection_config(|connection| {
             connection.max_command_attempts = 1;
             connection.connection_timeout = self.connect_timeout;

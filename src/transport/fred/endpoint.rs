@@ -103,6 +103,11 @@ impl Endpoint {
         Contact { place, tls: self.tls, database: self.db.unwrap_or(0), logs_in: self.login.is_some() }
     }
 
+    /// User and password: not to be shown.
+    pub(super) fn login(&self) -> Option<(&str, &str)> {
+        self.login.as_ref().map(|login| (login.user.as_str(), login.password.as_str()))
+    }
+
     /// Whether the URL asks for TLS.
     #[cfg(any(feature = "tls", test))]
     pub(crate) fn uses_tls(&self) -> bool {
@@ -181,6 +186,11 @@ impl Encryption {
             None => None,
         };
         Ok(Self { tls })
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn connector(&self) -> Option<&::fred::types::config::TlsConnector> {
+        self.tls.as_ref().map(|tls| &tls.connector)
     }
 
     #[cfg_attr(not(feature = "tls"), allow(clippy::unused_self))]

@@ -25,6 +25,7 @@ mod survey;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 mod transport;
+mod wiretap;
 
 #[cfg(test)]
 mod handshake;

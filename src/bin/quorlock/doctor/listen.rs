@@ -25,7 +25,7 @@ pub(crate) struct Ear {
 
 #[derive(Default)]
 struct Heard {
-    keys: BTreeMap<(u8, String), Story>,
+    keys: BTreeMap<(u32, Vec<u8>), Story>,
     not_followed: usize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Story {
 
 /// A lock that somebody treats badly.
 pub(crate) struct Blame {
-    pub(crate) key: String,
+    pub(crate) key: Vec<u8>,
     pub(crate) story: Story,
 }
 
@@ -58,7 +58,7 @@ impl Ear {
     pub(crate) fn hear(&self, master: usize, said: &Overheard) {
         let mut heard = self.heard.borrow_mut();
         let words = &said.arguments;
-        let keys: &[String] = match said.command.as_str() {
+        let keys: &[Vec<u8>] = match said.command.as_str() {
             "GET" | "SET" | "SETNX" | "GETDEL" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" => {
                 words.get(..1).unwrap_or_default()
             }
@@ -87,7 +87,7 @@ impl Ear {
     }
 
     /// The locks that somebody treats badly.
-    pub(crate) fn blames(&self, named: &[String]) -> Vec<Blame> {
+    pub(crate) fn blames(&self, named: &[Vec<u8>]) -> Vec<Blame> {
         let heard = self.heard.borrow();
         let blamed = heard
             .keys
@@ -107,7 +107,7 @@ impl Story {
         self.deleted_unread + self.read_then_deleted + self.claimed_without_expiry + self.renewed_blindly > 0
     }
 
-    fn hear(&mut self, master: usize, client: Option<&str>, command: &str, words: &[String]) {
+    fn hear(&mut self, master: usize, client: Option<&str>, command: &str, words: &[Vec<u8>]) {
         match (command, client) {
             ("SET" | "SETNX", _) => self.set(master, client, command, words),
             // A script's.
@@ -137,9 +137,9 @@ impl Story {
         }
     }
 
-    fn set(&mut self, master: usize, client: Option<&str>, command: &str, words: &[String]) {
+    fn set(&mut self, master: usize, client: Option<&str>, command: &str, words: &[Vec<u8>]) {
         let has = |options: &[&str]| {
-            words.iter().skip(2).any(|word| options.iter().any(|o| word.eq_ignore_ascii_case(o)))
+            words.iter().skip(2).any(|word| options.iter().any(|o| word.eq_ignore_ascii_case(o.as_bytes())))
         };
         let claims = command == "SETNX" || has(&["NX"]);
         if !claims {
@@ -219,10 +219,10 @@ mod tests {
         let ear = Ear::default();
         for line in lines.lines() {
             let (client, rest) = line.trim().split_once(": ").expect("client: COMMAND words");
-            let mut words = rest.split(' ').map(str::to_owned);
-            let command = words.next().unwrap_or_default();
+            let (command, words) = rest.split_once(' ').unwrap_or((rest, ""));
             let client = (client != "lua").then(|| client.to_owned());
-            ear.hear(0, &Overheard { client, database: 0, command, arguments: words.collect() });
+            let arguments = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            ear.hear(0, &Overheard { client, database: 0, command: command.to_owned(), arguments });
         }
         ear
     }
@@ -266,7 +266,7 @@ mod tests {
     fn keys_and_readers_are_bounded() {
         let ear = Ear::default();
         let hear = |client: String, command: &str, key: String| {
-            let arguments = vec![key, "v".to_owned()];
+            let arguments = vec![key.into_bytes(), b"v".to_vec()];
             ear.hear(0, &Overheard { client: Some(client), database: 0, command: command.into(), arguments });
         };
         for nth in 0..KEYS + 10 {

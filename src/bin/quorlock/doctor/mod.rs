@@ -19,6 +19,7 @@ mod servers;
 mod show;
 mod times;
 
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use quorlock::{Listing, Survey};
@@ -159,8 +160,7 @@ async fn listen_for(
     ));
     let ear = Ear::default();
     let heard = fleet.builder.overhear(lasting, COMMANDS, |master, said| ear.hear(master, &said)).await?;
-    let named: Vec<String> =
-        args.resources.iter().map(|resource| resource.to_string_lossy().into_owned()).collect();
+    let named: Vec<Vec<u8>> = args.resources.iter().map(|resource| resource.as_bytes().to_vec()).collect();
     let deaf = heard.iter().zip(&survey.masters).enumerate();
     let deaf: Vec<(String, &String)> = deaf
         .filter_map(|(nth, (heard, master))| Some((masters::name(nth, master), heard.as_ref().err()?)))
@@ -174,8 +174,14 @@ async fn listen_for(
         }
         for blame in &blames {
             let Some(what) = blame.story.about(number) else { continue };
-            pitfall.note(Verdict::Error, &whole(blame.key.as_bytes()), what);
+            pitfall.note(Verdict::Error, &whole(&blame.key), what);
             pitfall.fix(format!("quorlock explain {number}"));
+        }
+    }
+    for (nth, master) in survey.masters.iter().enumerate() {
+        if heard.get(nth).is_some_and(|heard| *heard == Ok(COMMANDS)) {
+            let what = format!("it is so busy that listening ended after {COMMANDS} commands");
+            pitfalls[3].note(Verdict::Unchecked, &masters::name(nth, master), what);
         }
     }
     for (name, why) in deaf {

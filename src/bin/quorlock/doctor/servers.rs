@@ -52,7 +52,8 @@ fn restart(
         Some(Abstention::Quarantined(left)) => {
             let what = format!("in quarantine: it abstains for {} more", show(left));
             finding.note(Verdict::Warning, name, what);
-            finding.fix("sleep 1; quorlock doctor   # it votes by itself when that is over");
+            let wait = left.as_secs() + 1;
+            finding.fix(format!("sleep {wait}; quorlock doctor   # it votes by itself when that is over"));
         }
         Some(Abstention::NeverAdmitted) => {
             finding.note(Verdict::Warning, name, "no client has asked it to vote since it started");
@@ -225,16 +226,6 @@ pub(crate) fn software(survey: &Survey) -> Finding {
     kinds.dedup();
     let mut finding = Finding::of("D14", format!("{}; {scripts}", kinds.join(", ")));
     for (name, master, facts) in seen(survey) {
-        let major =
-            facts.info("redis_version").and_then(|version| version.split('.').next()?.parse::<u32>().ok());
-        if major.is_some_and(|major| major < 6) {
-            finding.note(
-                Verdict::Error,
-                &name,
-                format!("{}: no RESP3, 6.0 or newer is needed", version(facts)),
-            );
-            finding.fix(cli(master, "INFO server"));
-        }
         if let Err(untold) = &facts.deletes_by_itself {
             unchecked(&mut finding, &name, master, "COMMAND INFO", untold);
         }

@@ -12,9 +12,11 @@ use crate::duration::show;
 
 /// A ttl that many times the P99 of the work leaves room for a bad day.
 const ROOM: u32 = 3;
+/// What locks are taken with unless told otherwise.
+const USUAL: Duration = Duration::from_secs(30);
 
 pub(crate) fn policy(args: &Doctor, policy: &Policy) -> Finding {
-    let (ttl, timeout) = (args.ttl, policy.master_timeout());
+    let (ttl, timeout) = (ttl(args, policy), policy.master_timeout());
     let sound = format!(
         "ttl {}, renewed each {}; master timeout {}; longest ttl of the fleet {}",
         show(ttl),
@@ -46,9 +48,14 @@ pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
             "quorlock doctor --p99 8s RESOURCE…   # the 99th percentile of the time it is held",
         );
     }
-    let mut finding = Finding::of("P2", "the ttl leaves room for the work");
+    let sound = if args.p99.is_some() {
+        "the ttl leaves room for the work"
+    } else {
+        "the lock is where it is expected"
+    };
+    let mut finding = Finding::of("P2", sound);
     if let Some(p99) = args.p99 {
-        let (ttl, wanted) = (args.ttl, p99 * ROOM);
+        let (ttl, wanted) = (ttl(args, policy), p99 * ROOM);
         let validity = ttl.saturating_sub(policy.drift(ttl));
         let short = if validity <= p99 {
             Some((
@@ -100,6 +107,10 @@ pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
         expected(looks, expect, &mut finding);
     }
     finding
+}
+
+fn ttl(args: &Doctor, policy: &Policy) -> Duration {
+    args.ttl.unwrap_or(USUAL.min(policy.max_ttl()))
 }
 
 /// As `--ttl` takes it.
