@@ -203,7 +203,7 @@ pub(crate) fn plain(stage: &Stage, text: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut shown: Vec<String> = Vec::new();
         for (nth, word) in words.iter().enumerate() {
-            let unit = words.get(nth + 1).map_or("", |next| next.trim_end_matches([',', ';', ')']));
+            let unit = words.get(nth + 1).map_or("", |next| next.trim_end_matches([',', ';', ')', '"']));
             let before = nth.checked_sub(1).map_or("", |before| words[before]);
             let is_number = word.trim_start_matches(['+', '-']).parse::<f64>().is_ok();
             let is_time = is_number && ["s", "ms", "min"].contains(&unit);

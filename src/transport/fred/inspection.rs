@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(finding("x9 x5 . . ?"), left(2, false, true, Some(s(9))));
         assert_eq!(finding("x9 . . ? ?"), left(1, false, true, Some(s(9))));
         assert_eq!(finding("x9 x8 y7 . ."), Finding::Split { holders: 2, expire_in: Some(s(9)) });
-        assert_eq!(finding("x9 # y7 . ."), Finding::Split { holders: 3, expire_in: Some(s(9)) });
+        assert_eq!(finding("x9 #5 y7 . ."), Finding::Split { holders: 3, expire_in: Some(s(9)) });
     }
 
     #[test]

@@ -4,7 +4,7 @@ use quorlock::{Contact, MasterFacts, Place, SurveyedMaster};
 
 /// `redis-cli -h HOST -p PORT`, and these words.
 pub(crate) fn cli(master: &SurveyedMaster, words: &str) -> String {
-    let is_valkey = master.facts.as_ref().is_ok_and(|facts| is_valkey(facts));
+    let is_valkey = master.facts.as_ref().is_ok_and(is_valkey);
     let name = if is_valkey { "valkey-cli" } else { "redis-cli" };
     format!("{name} {} {words}", place(&master.contact))
 }

@@ -41,7 +41,7 @@ fn text(report: &Report, verbose: bool) -> String {
 
 fn headline(report: &Report) -> String {
     let quorum = report.survey.quorum;
-    let count = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let of = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (needed, spare) = (quorum.needed(), report.up.saturating_sub(quorum.needed()));
     let votes = match report.health {
         Health::NoQuorum => format!("no quorum, {needed} needed"),
@@ -49,12 +49,12 @@ fn headline(report: &Report) -> String {
         Health::Ok | Health::Degraded => format!("{needed} needed, {spare} may fail"),
     };
     format!(
-        "{} of {} masters up ({votes}); {} errors, {} warnings, {} not checked",
+        "{} of {} masters up ({votes}); {}, {}, {} not checked",
         report.up,
         quorum.masters(),
-        count(Verdict::Error),
-        count(Verdict::Warning),
-        count(Verdict::Unchecked)
+        output::count(of(Verdict::Error), "error"),
+        output::count(of(Verdict::Warning), "warning"),
+        of(Verdict::Unchecked)
     )
 }
 
