@@ -33,6 +33,8 @@ pub struct Attempt {
     /// The longest a key of this attempt stays after the last command that set or renewed it, drift included.
     pub(super) longest: Duration,
     pub(super) master_timeout: Duration,
+    /// Whether the lock covers several keys, of which a master may lose some and keep others.
+    pub(super) several: bool,
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
     pub(super) verdict: Option<Verdict>,
@@ -46,6 +48,8 @@ pub struct Attempt {
     pub(super) cap: Moment,
     pub(super) round: u32,
     pub(super) rolled_back: bool,
+    /// The caller went away: nobody asks for the verdict any more.
+    pub(super) abandoned: bool,
     pub(super) renewal: Renewal,
     pub(super) releasing: Releasing,
     pub(super) to_claim: MasterSet,
@@ -91,6 +95,7 @@ impl Attempt {
             ttl,
             longest: ttl.longest_stay(),
             master_timeout,
+            several: false,
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,
             verdict: None,
@@ -100,6 +105,7 @@ impl Attempt {
             cap: Moment::NEVER,
             round: 1,
             rolled_back: false,
+            abandoned: false,
             renewal: Renewal::default(),
             releasing: Releasing::default(),
             to_claim: quorum.everyone(),
@@ -137,9 +143,11 @@ impl Attempt {
     pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
         match dispatch.act {
             Act::Claim | Act::Watch => match self.stage {
-                Stage::Claiming => now < self.started.plus(self.master_timeout),
+                Stage::Claiming => now < self.claim_limit(),
+                // Lost already, but only this answer tells whether to somebody or to silence.
+                Stage::Failed => self.verdict.is_none() && !self.abandoned && now < self.claim_limit(),
                 Stage::Held => now < self.deadline,
-                Stage::Failed | Stage::Lost(_) | Stage::Released => false,
+                Stage::Lost(_) | Stage::Released => false,
             },
             Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
             Act::Release => true,
@@ -149,14 +157,14 @@ impl Attempt {
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
-        seat.on_answered(dispatch.act, &reply, now);
+        seat.on_answered(dispatch.act, &reply, self.several, now);
         let late = Dispatch { stamp: now, ..*dispatch };
         let dispatch = if mutant::on(Mutant::StampedAtAnswer) { &late } else { dispatch };
         self.expire(now);
         match dispatch.act {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
             Act::Renew => self.on_renewed(dispatch, reply.vote, now),
-            Act::Heal => self.on_healed(dispatch),
+            Act::Heal => self.on_healed(dispatch, &reply.vote),
             Act::Release => self.on_released(dispatch, reply.vote, now),
         }
     }

@@ -312,9 +312,16 @@ fn a_key_without_a_ttl_is_found_and_the_fix_frees_it() {
     seen.says("P3", "error", &["a b", "never expires", fix]).says("D07", "warning", &["m1, m2, m3", fix]);
     assert_eq!(seen.code, 3);
     // As a shell takes it.
-    let mut shell = Command::new("bash");
-    let pasted = fix.replacen("quorlock", env!("CARGO_BIN_EXE_quorlock"), 1);
-    assert_eq!(run(shell.env("QUORLOCK_MASTERS", stage.urls()).args(["-c", &pasted])).ok(), "released");
+    let paste = |fix: &str| {
+        let mut shell = Command::new("bash");
+        let pasted = fix.replacen("quorlock", env!("CARGO_BIN_EXE_quorlock"), 1);
+        assert_eq!(run(shell.env("QUORLOCK_MASTERS", stage.urls()).args(["-c", &pasted])).ok(), "released");
+    };
+    paste(fix);
+    stage.set(&[1, 2, 3], &["SET", "-x", "-1"]);
+    let seen = stage.doctor(&["--", "-x"]);
+    paste(seen.finding("P3")["fix"][0].as_str().unwrap());
+    eventually("it is released", || stage.values("-x").iter().all(Option::is_none));
     stage.doctor(&["a b"]).says("P3", "ok", &[]).says("D07", "ok", &[]);
     for nth in 0..7 {
         stage.set(&[1], &["SET", &format!("k{nth}"), "x"]);

@@ -11,6 +11,8 @@ mod classify;
 mod connect;
 mod contact;
 pub(crate) mod endpoint;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod info;
 mod inspection;
 mod link;

@@ -65,13 +65,12 @@ pub(crate) fn release(master: Option<&SurveyedMaster>, resource: &[u8], holder: 
     let fits = std::str::from_utf8(holder).is_ok() && !holder.is_empty() && !holder.contains(&b'|');
     match master {
         Some(master) if !fits => cli(master, &format!("UNLINK {}", word(resource))),
-        _ => format!("quorlock release {} --holder {}", dashed(resource), word(holder)),
+        // Either may look like an option.
+        _ if resource.starts_with(b"-") || holder.starts_with(b"-") => {
+            format!("quorlock release --holder={} -- {}", word(holder), word(resource))
+        }
+        _ => format!("quorlock release {} --holder {}", word(resource), word(holder)),
     }
-}
-
-/// A resource may look like an option.
-fn dashed(resource: &[u8]) -> String {
-    if resource.starts_with(b"-") { format!("-- {}", word(resource)) } else { word(resource) }
 }
 
 #[cfg(test)]
