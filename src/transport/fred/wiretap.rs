@@ -64,7 +64,7 @@ impl Wiretap {
                     return Ok(());
                 }
             }
-            // Also where there is always more to read.
+            // A timer looks at the time only when there is nothing to read.
             if Instant::now() >= end {
                 return Ok(());
             }
@@ -164,6 +164,29 @@ async fn encrypted(_: &Dialer, _: &str, _: TcpStream) -> Result<Box<dyn Stream>,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_master_that_never_stops_talking_is_left_in_time() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut theirs, _) = listener.accept().await.unwrap();
+        let talking = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let lines = b"+1.5 [0 a:1] \"GET\" \"k\"\r\n".repeat(4096);
+            runtime.block_on(async { while theirs.write_all(&lines).await.is_ok() {} });
+        });
+        let mut tap = Wiretap { stream: Box::new(ours), read: Vec::new(), done: 0, skipping: false };
+        let mut heard = 0_u64;
+        let listened = tap.listen(Duration::from_millis(300), |_| {
+            heard += 1;
+            true
+        });
+        listened.await.unwrap();
+        assert!(heard > 0);
+        assert!(tap.read.capacity() <= 4 * (LONGEST_LINE + CHUNK), "{}", tap.read.capacity());
+        drop(tap);
+        talking.join().unwrap();
+    }
 
     #[tokio::test]
     async fn lines_are_told_from_each_other_however_they_arrive() {

@@ -16,10 +16,10 @@ const NOTICEABLE: Duration = Duration::from_millis(500);
 /// Below this, two looks are too close to tell a rate.
 const APART: Duration = Duration::from_secs(2);
 
-/// How each clock deviates from the middle one, in milliseconds; and what was seen earlier, when repeated.
+/// What each clock showed at an earlier look.
 #[derive(Default)]
 pub(crate) struct Clocks {
-    first: Vec<(String, WallClock)>,
+    earlier: Vec<(String, WallClock)>,
 }
 
 /// By how much a clock is ahead of another one that shows `time` at `at`.
@@ -83,26 +83,24 @@ impl Clocks {
         finding
     }
 
-    /// Against what the same clock showed at the first look.
+    /// Against what the same clock showed at the look before.
     fn rates(&mut self, survey: &Survey, policy: &Policy, finding: &mut Finding) {
         for (name, _, facts) in seen(survey) {
             let Ok(clock) = &facts.clock else { continue };
-            let Some((_, first)) = self.first.iter().find(|(known, _)| *known == name) else {
-                self.first.push((name, *clock));
+            let Some((_, earlier)) = self.earlier.iter_mut().find(|(known, _)| *known == name) else {
+                self.earlier.push((name, *clock));
                 continue;
             };
-            let apart = clock.read_at.saturating_duration_since(first.read_at);
+            let apart = clock.read_at.saturating_duration_since(earlier.read_at);
             if apart < APART {
                 continue;
             }
-            let gained = ahead(clock, first.read_at) - ahead(first, first.read_at);
-            let unsure = i128::try_from((first.give_or_take + clock.give_or_take).as_micros()).unwrap_or(0);
-            let ppm = (gained.abs() - unsure).max(0) * 1_000_000
-                / i128::try_from(apart.as_micros()).unwrap_or(1).max(1);
-            let allowed = policy.drift(Duration::from_secs(100)).as_micros() / 100;
-            if ppm.unsigned_abs() > allowed {
+            let before = std::mem::replace(earlier, *clock);
+            let gained = ahead(clock, before.read_at) - ahead(&before, before.read_at);
+            let by = Duration::from_micros(u64::try_from(gained.abs()).unwrap_or(u64::MAX));
+            // The drift of a ttl as long as that is allowed for.
+            if by > policy.drift(apart) + before.give_or_take + clock.give_or_take {
                 let side = if gained > 0 { "gained" } else { "lost" };
-                let by = Duration::from_micros(u64::try_from(gained.abs()).unwrap_or(u64::MAX));
                 let what = format!(
                     "it {side} {} in {}: it was stepped, or runs beyond the drift allowed for",
                     show(by),

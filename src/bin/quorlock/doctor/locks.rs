@@ -1,14 +1,18 @@
 //! D07 to D09 and the pitfalls that show at the keys: P1, P3, and with --expect P2.
 
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use quorlock::protocol::votes::Remaining;
-use quorlock::{Finding as Found, Inspection, KeyState, Listing, MasterFacts, Policy, Survey};
+use quorlock::{
+    Finding as Found, Inspection, KeyState, Listing, MasterFacts, Policy, Survey, SurveyedMaster,
+};
 
 use super::finding::{Finding, Verdict};
-use super::masters::{name, seen};
+use super::masters::name;
 use super::paste::{cli, release, word};
 use crate::args::Doctor;
+use crate::duration::show;
 use crate::form::Form;
 use crate::inspect::{sentence, whole};
 
@@ -71,7 +75,11 @@ pub(crate) fn without_ttl(survey: &Survey, listing: &Listing) -> Finding {
             &name(nth, surveyed),
             format!("{count} keys without a ttl, {what}; cannot name them: {why}"),
         );
-        finding.fix(cli(surveyed, "ACL SETUSER your-user +scan +getrange   # only for this check"));
+        if why.starts_with("NOPERM") {
+            finding.fix(cli(surveyed, "ACL SETUSER your-user +scan +getrange   # only for this check"));
+        } else {
+            finding.fix("quorlock list 'lock:*'   # with a pattern that only locks match");
+        }
     }
     finding
 }
@@ -248,12 +256,13 @@ pub(crate) fn expected(looks: &[Look], expect: &str, finding: &mut Finding) {
     }
 }
 
-/// How many masters have keys without a ttl, by the count that costs nothing.
-pub(crate) fn is_worth_a_search(survey: &Survey) -> bool {
-    seen(survey).any(|(_, master, facts)| {
-        let field = format!("db{}", master.contact.database);
-        facts.info(&field).and_then(without).unwrap_or(0) > 0
-    })
+/// For masters with too many keys.
+pub(crate) fn not_searched(survey: &Survey, limit: Duration) -> Listing {
+    let why = |master: &SurveyedMaster| {
+        (master.master.clone(), format!("the search took longer than {}", show(limit)))
+    };
+    let unseen = survey.masters.iter().map(why).collect();
+    Listing { quorum: survey.quorum, unseen, resources: Vec::new(), is_complete: false }
 }
 
 #[cfg(test)]

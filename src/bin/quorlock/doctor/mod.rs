@@ -22,7 +22,7 @@ mod times;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use quorlock::{Listing, Survey};
+use quorlock::Survey;
 
 use crate::args::{Doctor, Global};
 use crate::exit::{Exit, Failure};
@@ -42,6 +42,8 @@ const COMMANDS: usize = 200_000;
 const LONGEST_MONITOR: Duration = Duration::from_secs(60);
 /// How many keys are looked at for a ttl.
 const KEYS: usize = 500;
+/// How long they are searched for: among millions of keys of other types it would take minutes.
+const SEARCH: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
     let fleet = Fleet::of(global)?;
@@ -83,10 +85,9 @@ async fn examine(fleet: &Fleet, args: &Doctor, clocks: &mut Clocks) -> Result<Re
     let resources: Vec<&[u8]> =
         args.resources.iter().map(|resource| fleet::resource(resource)).collect::<Result<_, _>>()?;
     let survey = fleet.builder.survey(&resources).await?;
-    let listing = if locks::is_worth_a_search(&survey) || resources.is_empty() {
-        fleet.builder.list("*", KEYS).await?
-    } else {
-        Listing { quorum: survey.quorum, unseen: Vec::new(), resources: Vec::new(), is_complete: true }
+    let listing = match tokio::time::timeout(SEARCH, fleet.builder.list("*", KEYS)).await {
+        Ok(listing) => listing?,
+        Err(_) => locks::not_searched(&survey, SEARCH),
     };
     let policy = &fleet.policy;
     let looks = locks::looks(args, &survey, policy);
