@@ -7,12 +7,23 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
+use crate::explain::catalog::Lang;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 not held (somebody else's, or nobody's); 2 bad usage or values; 69 no quorum; 75 busy, or the \
 wait ended; 76 lost; 78 bad configuration; 128+N ended by signal N.
 
 Durations have a unit: 30s, 250ms, 2m.";
+
+const DOCTOR: &str = "\
+Exit codes: 0 all well; 1 warnings, or a master is down; 3 errors, or no master may fail any more; 4 no quorum.
+
+Examples:
+  quorlock doctor
+  quorlock doctor order:123 --p99 8s --ttl 30s
+  quorlock doctor order:123 --expect 'web-3:1842/0f2c…'
+  quorlock doctor --monitor 5s
+  quorlock doctor --json --watch 30s";
 
 /// One holder at a time, over five independent Redis or Valkey masters.
 #[derive(Debug, Parser)]
@@ -73,21 +84,51 @@ pub(crate) enum Command {
     /// Takes a lock, leaves it to its ttl, and prints its holder id.
     ///
     /// Nothing renews it: `extend` it in time, and `release` it, with the holder id.
+    #[command(after_help = "Example: quorlock acquire order:123 --ttl 30s --wait 5s")]
     Acquire(Acquire),
     /// Gives a lock that was acquired more time.
+    #[command(after_help = "Example: quorlock extend order:123 --holder 'web-3:1842/0f2c…' --ttl 30s")]
     Extend(Extend),
     /// Gives a lock that was acquired back.
+    #[command(after_help = "Example: quorlock release order:123 --holder 'web-3:1842/0f2c…'")]
     Release(Release),
     /// Shows what stands at a resource, master by master, and what that comes to. Writes nothing.
+    #[command(after_help = "Example: quorlock inspect order:123")]
     Inspect(Inspect),
+    /// Lists the locks that stand on the masters: holder, votes, remaining time. Writes nothing.
+    ///
+    /// It searches by SCAN, at most 25,000 keys a second on each master, and shows string keys only. Every string key counts as a
+    /// lock: on masters that are used for something else, too, give a PATTERN.
+    #[command(
+        after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'"
+    )]
+    List(List),
+    /// Finds what is wrong with the masters and with how locks are used, and says how to mend it. Changes nothing.
+    ///
+    /// It looks for the five pitfalls of locks on Redis (P1 to P5) and for what leads to them (D01 to D16). What it may not look
+    /// at is `unchecked`, with the right that would allow it. With --json one object, whose fields stay.
+    #[command(after_help = DOCTOR)]
+    Doctor(Doctor),
+    /// Tells one of the five pitfalls in a page: symptom, evidence, repair. Or what a check of `doctor` is about.
+    #[command(
+        after_help = "Examples:\n  quorlock explain\n  quorlock explain 3\n  quorlock explain D07\n  quorlock explain 5 --lang zh"
+    )]
+    Explain(Explain),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
+    #[command(
+        after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
+    )]
     Init,
     /// Masters on this machine, and faults on them.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example: eval \"$(quorlock testbed up)\"; quorlock testbed fault m2 freeze; quorlock testbed down"
+    )]
     Testbed(Testbed),
     /// The main job in a minute: five masters, contenders for one lock, and faults.
+    #[command(after_help = "Example: quorlock demo --seconds 30 --contenders 12")]
     Demo(Demo),
     #[command(hide = true)]
     DemoWorker(DemoWorker),
@@ -133,6 +174,47 @@ pub(crate) struct Release {
 pub(crate) struct Inspect {
     /// What to look at.
     pub(crate) resource: OsString,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Which resources, as SCAN has it: * any text, ? any letter, [ab] either.
+    #[arg(default_value = "*")]
+    pub(crate) pattern: OsString,
+    /// At most so many resources.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Locks to look at.
+    #[arg(value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
+    /// Who ought to hold them: tells "not yours any more" from "gone".
+    #[arg(long, value_name = "HOLDER", requires = "resources")]
+    pub(crate) expect: Option<String>,
+    /// The 99th percentile of the time that the work takes, to be judged against the ttl.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) p99: Option<Duration>,
+    /// The ttl that the locks are taken with [default: 30s, or the longest ttl if that is less].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// Also listens to what all clients do, for that long, by MONITOR: it may halve what the masters can do meanwhile.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) monitor: Option<Duration>,
+    /// Looks again each time that long is over, until interrupted.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) watch: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// 1 to 5, or D01 to D16; all are listed without.
+    pub(crate) topic: Option<String>,
+    /// The language.
+    #[arg(long, value_name = "LANG", default_value = "en")]
+    pub(crate) lang: Lang,
 }
 
 #[derive(Debug, Subcommand)]

@@ -20,14 +20,22 @@ pub(crate) enum Exit {
     Lost,
     Config,
     Signal(u8),
+    /// What `doctor` found: warnings, or a master is down.
+    Warnings,
+    /// Errors, or no master may fail any more.
+    Errors,
+    /// Fewer masters than a quorum.
+    NoMajority,
 }
 
 impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::NotHeld => 1,
+            Self::NotHeld | Self::Warnings => 1,
             Self::Usage => 2,
+            Self::Errors => 3,
+            Self::NoMajority => 4,
             Self::NoQuorum => 69,
             Self::Busy => 75,
             Self::Lost => 76,

@@ -6,16 +6,21 @@ mod acquire;
 mod args;
 mod config;
 mod demo;
+mod doctor;
 mod duration;
 mod ending;
 mod exit;
+mod explain;
 mod extend;
 mod fleet;
+mod form;
 mod init;
 mod inspect;
+mod list;
 mod output;
 mod release;
 mod signals;
+mod table;
 mod testbed;
 
 use std::process::ExitCode;
@@ -47,6 +52,9 @@ async fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Extend(args) => extend::run(global, args).await,
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
+        Command::List(args) => list::run(global, args).await,
+        Command::Doctor(args) => doctor::run(global, args).await,
+        Command::Explain(args) => explain::run(global, args),
         Command::Init => init::run(global).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
@@ -65,7 +73,7 @@ fn log(global: &Global) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_ansi(output::has_colours(&std::io::stderr()))
         .with_target(false)
         .without_time()
         .init();
