@@ -165,11 +165,11 @@ fn an_even_number_of_masters_works_with_a_warning() {
 
 #[test]
 fn what_is_not_there_yet_does_not_exist() {
-    for command in ["run", "list", "doctor", "drill", "bench", "top", "explain"] {
+    for command in ["list", "doctor", "drill", "bench", "top", "explain"] {
         run(quorlock().args([command, "a"])).fails(2, &["unrecognized subcommand"]);
     }
     let help = run(quorlock().arg("--help"));
-    for word in ["acquire", "extend", "release", "inspect", "init", "testbed", "demo", "Exit codes"] {
+    for word in ["run", "acquire", "extend", "release", "inspect", "init", "testbed", "demo", "Exit codes"] {
         assert!(help.ok().contains(word), "{word}: {help:?}");
     }
     assert!(!help.out.contains("demo-worker"));

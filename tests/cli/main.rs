@@ -8,4 +8,6 @@ mod demo;
 mod faults;
 mod inspect;
 mod locks;
+#[cfg(target_os = "linux")]
+mod run;
 mod stage;

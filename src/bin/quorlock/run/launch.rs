@@ -12,7 +12,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Pid, getppid};
 
-use super::program;
+use super::{program, signals};
 use crate::args::RunCommand;
 use crate::exit::{Exit, Failure};
 
@@ -23,6 +23,8 @@ pub(crate) fn run(args: &RunCommand) -> Result<Exit, Failure> {
     if getppid() != Pid::from_raw(args.parent) {
         return Err(Failure::other("the quorlock that was to watch over the command is gone"));
     }
+    // Blocked by our parent, for its own sake; the mask is the only thing that would come down to the command.
+    signals::terminal_output().thread_unblock().map_err(|error| failed(error.into()))?;
     raise(Signal::SIGSTOP).map_err(|error| failed(error.into()))?;
     Err(become_command(&args.command))
 }

@@ -21,9 +21,7 @@ impl Signals {
     /// The signals that end the waiting; those to pass on are swallowed until there is somebody to pass them on to.
     pub(super) fn catch() -> Result<Self, Failure> {
         // A process in the background must not be stopped for giving the terminal away, nor for a word on it.
-        let mut terminal_output = SigSet::empty();
-        terminal_output.add(Signal::SIGTTOU);
-        terminal_output.thread_block().map_err(cannot)?;
+        terminal_output().thread_block().map_err(cannot)?;
         let mut signals = Self { caught: Vec::new() };
         signals.and(&ENDING)?;
         signals.and(&[Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGWINCH])?;
@@ -80,6 +78,10 @@ impl Signals {
             done = work => Ok(done),
         }
     }
+}
+
+pub(super) fn terminal_output() -> SigSet {
+    SigSet::from(Signal::SIGTTOU)
 }
 
 pub(super) fn is_ending(signal: Signal) -> bool {

@@ -193,7 +193,7 @@ impl<'a> Watch<'a> {
             Weight::Notice,
             "at_risk",
             format_args!(
-                "no renewal was confirmed lately: the command has to end in {}, unless one is",
+                "no renewal was confirmed lately: unless one is, the command gets TERM in {}",
                 show(left.saturating_sub(self.terms.grace)),
             ),
             json!({ "validity_ms": millis(left) }),
