@@ -1,8 +1,9 @@
 //! Futures and guards dropped wherever they can be dropped: no key stays longer than the rules say, nothing is renewed,
 //! the next one gets the lock, and no task is left over.
 //!
-//! Each operation is dropped before its first poll, after the first, after the second, until it ends by itself; and at
-//! each of the moments at which something is on its way, in several kinds of weather.
+//! Each operation, on one resource and on three at once, is dropped before its first poll, after the first, after the
+//! second, until it ends by itself; and at each of the moments at which something is on its way, in several kinds of
+//! weather.
 
 #[path = "network/mod.rs"]
 mod network;
@@ -11,9 +12,11 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use network::{MASTER_TIMEOUT, NOWHERE, Network, RESOURCE, TTL, Weather, millis, polled, request};
+use network::{
+    MASTER_TIMEOUT, NOWHERE, Network, RESOURCE, TTL, Weather, millis, polled, request, request_of_three,
+};
 use quorlock::protocol::fanout::Act;
-use quorlock::{AcquireError, Guard, Redlock, UsingError};
+use quorlock::{AcquireError, Guard, LockRequest, Redlock, UsingError};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -66,15 +69,18 @@ impl Until {
 
 /// Runs `operation` for each climate and moment: on a network and a client of its own.
 async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
-    for (nth, climate) in climates().into_iter().enumerate() {
-        for until in Until::all() {
-            let what = format!("{until:?} in climate {nth}");
-            let tasks = alive_tasks();
-            let network = Network::new(5);
-            let client = network.client();
-            network.set_all(&climate);
-            operation(Scene { network, client, until, what: what.clone() }).await;
-            no_task_is_left(tasks, &what).await;
+    let requests: [(&str, fn(&Redlock) -> LockRequest); 2] = [("one", request), ("three", request_of_three)];
+    for (number, request) in requests {
+        for (nth, climate) in climates().into_iter().enumerate() {
+            for until in Until::all() {
+                let tasks = alive_tasks();
+                let network = Network::new(5);
+                let client = network.client();
+                let what = format!("{until:?} of {number} in climate {nth}");
+                network.set_all(&climate);
+                operation(Scene { network, client, request, until, what: what.clone() }).await;
+                no_task_is_left(tasks, &what).await;
+            }
         }
     }
 }
@@ -82,11 +88,16 @@ async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
 struct Scene {
     network: Network,
     client: Redlock,
+    request: fn(&Redlock) -> LockRequest,
     until: Until,
     what: String,
 }
 
 impl Scene {
+    fn request(&self) -> LockRequest {
+        (self.request)(&self.client)
+    }
+
     /// After a drop at this moment: nothing of ours stays, and the lock can be had.
     async fn nothing_stays(self) {
         let dropped = Instant::now();
@@ -96,22 +107,22 @@ impl Scene {
             let weather = self.network.weather()[*master];
             !weather.down && !(weather.lost)(Act::Release)
         };
-        let keys = self.network.keys_of(RESOURCE);
+        let keys = self.network.occupied();
         assert!(!keys.iter().any(reachable), "keys on {keys:?} after {}", self.what);
         self.nothing_is_renewed_after(dropped);
         self.network.set(0..5, CALM);
-        let guard = match request(&self.client).try_acquire().await {
+        let guard = match self.request().try_acquire().await {
             Ok(guard) => guard,
             // Where the deletes were lost the ttl has the last word.
             Err(AcquireError::Contended(_)) if keys.len() > 2 => {
                 sleep(TTL + millis(1)).await;
-                request(&self.client).try_acquire().await.expect("free after the ttl")
+                self.request().try_acquire().await.expect("free after the ttl")
             }
             Err(error) => panic!("{error} after {}", self.what),
         };
         assert!(guard.release().await.is_freed());
         sleep(TTL + millis(2)).await;
-        assert_eq!(self.network.keys_of(RESOURCE), NOWHERE, "after {}", self.what);
+        assert_eq!(self.network.occupied(), NOWHERE, "after {}", self.what);
     }
 
     fn nothing_is_renewed_after(&self, dropped: Instant) {
@@ -123,7 +134,7 @@ impl Scene {
     async fn guard(&self) -> Option<Guard> {
         let weather = self.network.weather();
         self.network.set(0..5, CALM);
-        let guard = request(&self.client).try_acquire().await.expect("calm");
+        let guard = self.request().try_acquire().await.expect("calm");
         self.network.set_all(&weather);
         Some(guard)
     }
@@ -156,7 +167,7 @@ impl Ends {
 async fn a_dropped_acquire_leaves_nothing() {
     let ends = Ends::default();
     matrix(async |scene| {
-        match scene.until.run(request(&scene.client).wait(millis(700)).acquire()).await {
+        match scene.until.run(scene.request().wait(millis(700)).acquire()).await {
             None => ends.count(&ends.dropped),
             Some(Err(_)) => ends.count(&ends.failed),
             Some(Ok(guard)) => {
@@ -176,7 +187,7 @@ async fn a_dropped_wait_leaves_nothing() {
     matrix(async |scene| {
         // Free again after a third of a second, so that some drops fall into the claims that win.
         scene.network.lock_by_another(RESOURCE, Some(millis(333)));
-        match scene.until.run(request(&scene.client).wait(millis(800)).acquire()).await {
+        match scene.until.run(scene.request().wait(millis(800)).acquire()).await {
             None => ends.count(&ends.dropped),
             Some(Err(_)) => ends.count(&ends.failed),
             Some(Ok(guard)) => {
@@ -194,7 +205,7 @@ async fn a_dropped_wait_leaves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_client_dropped_with_its_acquire_leaves_nothing() {
     matrix(async |scene| {
-        let Scene { network, client, until, what } = scene;
+        let Scene { network, client, request, until, what } = scene;
         let ended = until.run(request(&client).wait(millis(700)).acquire()).await;
         drop((ended, client));
         let dropped = Instant::now();
@@ -203,12 +214,12 @@ async fn a_client_dropped_with_its_acquire_leaves_nothing() {
             let weather = network.weather()[*master];
             !weather.down && !(weather.lost)(Act::Release)
         };
-        let keys = network.keys_of(RESOURCE);
+        let keys = network.occupied();
         assert!(!keys.iter().any(reachable), "keys on {keys:?} after {what}");
         let late = network.done().into_iter().find(|done| done.sent > dropped && done.act != Act::Release);
         assert!(late.is_none(), "{late:?} after {what}");
         sleep(TTL).await;
-        assert_eq!(network.keys_of(RESOURCE), NOWHERE, "after {what}");
+        assert_eq!(network.occupied(), NOWHERE, "after {what}");
     })
     .await;
 }
@@ -247,7 +258,7 @@ async fn a_dropped_using_drops_the_work_and_leaves_nothing() {
             sleep(millis(40)).await;
             sleep(millis(60)).await;
         };
-        match scene.until.run(request(&scene.client).wait(millis(700)).using(work)).await {
+        match scene.until.run(scene.request().wait(millis(700)).using(work)).await {
             None => ends.count(&ends.dropped),
             Some(Ok(())) => ends.count(&ends.won),
             Some(Err(UsingError::NotAcquired(_))) => ends.count(&ends.failed),
@@ -305,7 +316,7 @@ async fn a_dropped_close_leaves_nothing() {
         }
         assert_eq!(guard.is_valid(), !began, "after {}", scene.what);
         if began {
-            let refused = request(&scene.client).try_acquire().await;
+            let refused = scene.request().try_acquire().await;
             assert!(matches!(refused, Err(AcquireError::Closed)), "{refused:?} after {}", scene.what);
         }
         drop(guard);
@@ -316,10 +327,10 @@ async fn a_dropped_close_leaves_nothing() {
             let weather = scene.network.weather()[*master];
             !weather.down && !(weather.lost)(Act::Release)
         };
-        let keys = scene.network.keys_of(RESOURCE);
+        let keys = scene.network.occupied();
         assert!(!keys.iter().any(executes), "keys on {keys:?} after {}", scene.what);
         sleep(TTL).await;
-        assert_eq!(scene.network.keys_of(RESOURCE), NOWHERE, "after {}", scene.what);
+        assert_eq!(scene.network.occupied(), NOWHERE, "after {}", scene.what);
     })
     .await;
     assert!(ends.dropped.get() > 50 && ends.won.get() > 50 && ends.failed.get() > 5, "{ends:?}");

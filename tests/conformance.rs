@@ -20,6 +20,7 @@ use quorlock::testbed::{Reply, Testbed, Wire};
 use quorlock::transport::memory::Master;
 
 const ACT: &str = include_str!("../src/transport/lua/act.lua");
+const ALL_OR_NONE: &str = include_str!("../src/transport/lua/all.lua");
 /// A step that takes longer tells nothing.
 const LONGEST_STEP: u64 = 3;
 
@@ -28,6 +29,8 @@ const LONGEST_STEP: u64 = 3;
 enum Step {
     /// One call of the script, with an act for each of several keys.
     Script(Vec<(Act, usize, &'static str, u64)>),
+    /// One act on several keys, all or none.
+    All(Act, &'static [usize], &'static str, u64),
     /// `SET … NX PX`, as a claim that travels alone.
     Plain(usize, &'static str, u64),
     /// What other programs do.
@@ -158,6 +161,13 @@ impl Pair {
                 };
                 Answer::Votes(said.iter().map(vote).collect())
             }
+            Step::All(act, of, holder, ttl) => {
+                let (count, ttl) = (of.len().to_string(), ttl.to_string());
+                let mut words = vec!["EVAL", ALL_OR_NONE, &count];
+                words.extend(of.iter().map(|key| keys[*key].as_str()));
+                words.extend([letter(*act), holder, &ttl]);
+                Answer::Votes(vec![vote_on_all(&command(&words), of, &keys)])
+            }
             Step::Plain(key, holder, ttl) => {
                 let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
                 Answer::Votes(vec![match said {
@@ -244,6 +254,11 @@ impl Pair {
             Step::Plain(key, holder, ttl) => {
                 return Answer::Votes(vec![self.execute(master, Act::Claim, key, holder, ttl, millis)]);
             }
+            Step::All(act, of, holder, ttl) => {
+                let of: Vec<Bytes> = of.iter().map(|nth| key(*nth)).collect();
+                let vote = master.execute_all(act, &of, &Bytes::from(holder), whole(ttl), now);
+                return Answer::Votes(vec![vote]);
+            }
             Step::Set(resource, value, ttl) => {
                 master.set(key(resource), value, ttl.map(Duration::from_millis), now);
             }
@@ -294,9 +309,24 @@ fn vote(said: &Reply) -> Vote {
             let space = told.iter().position(|byte| *byte == b' ').expect("two parts");
             let (pttl, holder) = (String::from_utf8_lossy(&told[1..space]), &told[space + 1..]);
             let holder = (!holder.is_empty()).then(|| holder.into());
-            Vote::Held(Incumbent { holder, remaining: remaining(pttl.parse().expect("a number")) })
+            let remaining = remaining(pttl.parse().expect("a number"));
+            Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() })
         }
         said => panic!("the script says {said:?}"),
+    }
+}
+
+/// The answer for several keys, one of which it may name.
+fn vote_on_all(said: &Reply, of: &[usize], keys: &[String]) -> Vote {
+    let Reply::Bulk(told) = said else { return vote(said) };
+    let (nth, told) = told.split_at(told.iter().position(|byte| *byte == b'=').expect("two parts"));
+    let nth: usize = String::from_utf8_lossy(nth).parse().expect("a number");
+    match vote(&Reply::Bulk(told.to_vec())) {
+        Vote::Held(held) => {
+            let resource = Some(keys[of[nth - 1]].as_bytes().into());
+            Vote::Held(Incumbent { resource, ..held })
+        }
+        vote => panic!("{vote:?} in a text"),
     }
 }
 
@@ -384,6 +414,42 @@ fn every_act_meets_every_kind_of_key() {
     let nothing =
         [Step::Set(0, "", None), one(Act::Watch, 0, US, 1_000), one(Act::Renew, 0, US, 1_000), Step::Look];
     run_all(&bed, "empty", 1, &nothing);
+}
+
+/// Every act on every pair of keys, one of which it would take alone and the other not.
+#[test]
+fn acts_on_several_keys_are_for_all_or_none() {
+    let bed = bed();
+    let kinds: [(&str, fn(usize) -> Step); 8] = [
+        ("none", Step::Delete),
+        ("ours", |key| Step::Plain(key, US, 60_000)),
+        ("ours, with less time", |key| Step::Plain(key, US, 400)),
+        ("ours, fenced", |key| Step::Set(key, "web-1:1/us|7", Some(60_000))),
+        ("another's", |key| Step::Plain(key, THEM, 59_000)),
+        ("another's, for ever", |key| Step::Set(key, "web-1:1/us7", None)),
+        ("empty", |key| Step::Set(key, "", Some(90_000))),
+        ("of another type", Step::Hash),
+    ];
+    for (first, one) in kinds {
+        for (second, other) in kinds {
+            for act in ALL {
+                let steps = [
+                    one(0),
+                    other(1),
+                    Step::Look,
+                    Step::All(act, &[1, 0], US, 50_000),
+                    Step::Look,
+                    Step::All(Act::Heal, &[0, 1, 2], US, 55_000),
+                    Step::Look,
+                    Step::All(Act::Renew, &[2, 0], US, 57_000),
+                    Step::All(Act::Watch, &[2, 1], THEM, 50_000),
+                    Step::All(Act::Release, &[0, 1, 2], US, 1_000),
+                    Step::Look,
+                ];
+                run_all(&bed, &format!("{act:?} on {first} and {second}"), 3, &steps);
+            }
+        }
+    }
 }
 
 /// A renewal raises the remaining time and never lowers it.
@@ -487,7 +553,11 @@ impl Dice {
         match self.roll(20) {
             0..=6 => Step::Script(vec![self.act()]),
             7 => Step::Script((0..4).map(|_| self.act()).collect()),
-            8..=9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
+            8 => {
+                let (act, _, holder, ttl) = self.act();
+                Step::All(act, if self.roll(2) == 0 { &[0, 1] } else { &[1, 0] }, holder, ttl)
+            }
+            9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
             10 => {
                 let value = self.of(&[US, "web-1:1/us|3", "web-2:2/them|4", "1", "web-1:1/us7", ""]);
                 Step::Set(key, value, self.of(&[None, Some(5), Some(9), Some(30)]))

@@ -12,7 +12,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::join_all;
-use network::{Done, NOWHERE, Network, RESOURCE, TICK, TTL, Weather, locked, millis, request};
+use network::{
+    Done, NOWHERE, Network, RESOURCE, THREE, TICK, TTL, Weather, locked, millis, request, request_of_three,
+};
 use quorlock::protocol::fanout::Act;
 use quorlock::protocol::time::Moment;
 use quorlock::protocol::votes::Vote;
@@ -675,4 +677,98 @@ impl tracing::Subscriber for Ear {
     fn enter(&self, _: &tracing::span::Id) {}
 
     fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// One command a master renews all keys of a lock on several resources, and all of them keep the same ttl.
+#[tokio::test(start_paused = true)]
+async fn several_resources_are_renewed_as_one() {
+    let network = Network::new(5);
+    let client = network.client();
+    let guard = request_of_three(&client).acquire().await.expect("calm");
+    sleep(10 * TTL).await;
+    assert!(guard.is_valid());
+    let done = network.done();
+    let renewals = renewals(&done);
+    assert!((29..=31).contains(&renewals.len()), "{} renewals", renewals.len());
+    assert_eq!(done.len(), 5 + 5 * renewals.len(), "one command a master each time, and one claim");
+    for master in 0..5 {
+        let left = THREE.map(|key| network.master(master).remaining(key.as_bytes(), network.now()));
+        assert!(left[0].is_some() && left == [left[0]; 3], "{left:?}");
+    }
+    assert!(guard.release().await.is_freed());
+    sleep(TICK).await;
+    assert_eq!(network.occupied(), NOWHERE);
+}
+
+/// A master that lost one of the keys has lost its vote, gets the key again, and votes again.
+#[tokio::test(start_paused = true)]
+async fn a_key_of_several_that_a_minority_lost_is_created_anew() {
+    let events = Events::start();
+    let network = Network::new(5);
+    let client = network.client();
+    let guard = request_of_three(&client).acquire().await.expect("calm");
+    for (master, key) in [(0, THREE[0]), (1, THREE[2])] {
+        network.master(master).delete(key.as_bytes());
+    }
+    sleep(PERIOD + 2 * TICK).await;
+    assert_eq!((guard.votes(), events.at("key created anew").len()), (3, 2), "counts from the next round on");
+    assert!(THREE.iter().all(|key| network.keys_of(key).len() == 5));
+    sleep(PERIOD).await;
+    assert_eq!(guard.votes(), 5);
+    // As long as w masters have all keys, the others may lose any.
+    for _ in 0..20 {
+        network.master(2).delete(THREE[1].as_bytes());
+        network.master(4).forget();
+        sleep(2 * PERIOD + TICK).await;
+        assert!(guard.is_valid() && guard.votes() == 5);
+    }
+    assert!(guard.release().await.is_freed());
+    sleep(TICK).await;
+    assert_eq!(network.occupied(), NOWHERE);
+}
+
+/// Without one of the keys on so many masters that no quorum has all, the lock on all of them is over; what is left of
+/// it goes when the guard does, also on masters that had said that a key was missing.
+#[tokio::test(start_paused = true)]
+async fn several_resources_are_lost_with_one_of_them() {
+    let network = Network::new(5);
+    let client = network.client();
+    let guard = request_of_three(&client).acquire().await.expect("calm");
+    let acquired = Instant::now();
+    for (master, key) in [(0, THREE[0]), (1, THREE[1]), (3, THREE[2])] {
+        network.master(master).delete(key.as_bytes());
+    }
+    let (when, lost) = loss_of(&guard.hold()).await;
+    assert_eq!(lost.why(), Why::Vanished);
+    assert!(when <= acquired + PERIOD + 2 * TICK, "told with the first renewal");
+    assert!(THREE.iter().all(|key| lost.to_string().contains(key)), "{lost}");
+    let rest = |master| THREE.map(|key| network.keys_of(key).contains(&master));
+    assert_eq!(rest(0), [false, true, true], "no failed renewal releases");
+    assert_eq!(rest(1), [true, false, true]);
+    assert_eq!(guard.release().await, Released::AlreadyLost(lost));
+    sleep(TICK).await;
+    assert_eq!(network.occupied(), NOWHERE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_key_among_several_is_left_alone() {
+    let network = Network::new(5);
+    let client = network.client();
+    let guard = request_of_three(&client).acquire().await.expect("calm");
+    let ours = guard.holder().as_bytes().to_vec();
+    let value = |master, key: &str| network.master(master).value(key.as_bytes(), network.now());
+    for master in [1, 3] {
+        network.master(master).set(THREE[1], "web-9:1/other", None, network.now());
+        network.master(master).delete(THREE[2].as_bytes());
+    }
+    sleep(10 * TTL).await;
+    assert!(guard.is_valid() && guard.votes() == 3);
+    for master in [1, 3] {
+        assert!(value(master, THREE[1]).is_some_and(|value| value != ours));
+        // Where one is another's, none is created anew, and the time of the rest ran out.
+        assert_eq!((value(master, THREE[0]), value(master, THREE[2])), (None, None));
+    }
+    assert!(guard.release().await.is_freed());
+    sleep(TICK).await;
+    assert_eq!((network.keys_of(THREE[1]), network.occupied()), (vec![1, 3], vec![1, 3]));
 }

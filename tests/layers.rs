@@ -8,10 +8,11 @@ use std::fs;
 use std::path::Path;
 
 /// Each area, and the areas its modules may import. A module belongs to the longest area that begins its path.
-const AREAS: [(&str, &[&str]); 12] = [
+const AREAS: [(&str, &[&str]); 13] = [
     ("protocol", &["protocol"]),
-    ("transport", &["protocol", "transport::ask"]),
-    ("transport::ask", &["protocol"]),
+    ("transport", &["protocol", "transport::ask", "transport::resources"]),
+    ("transport::ask", &["protocol", "transport::resources"]),
+    ("transport::resources", &["protocol"]),
     ("transport::script", &["protocol"]),
     ("transport::memory", &["protocol", "transport"]),
     ("transport::fred", &["protocol", "transport", "transport::script", "transport::fred"]),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::holder::Label;
@@ -13,6 +12,7 @@ use crate::protocol::attempt::Attempt;
 use crate::protocol::request::Ttl;
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::Tally;
+use crate::transport::Resources;
 
 /// How the claim asks and signs.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,13 @@ impl Drop for Armed {
 /// A won attempt, or why it was not won. A lost one is already being cleaned up.
 pub(crate) async fn claim(
     shared: &Arc<Shared>,
-    resource: &Bytes,
+    resources: &Resources,
     terms: Terms<'_>,
 ) -> Result<Arc<Stake>, (Verdict, Tally)> {
     let holder = shared.new_holder(terms.label);
     let timeout = shared.policy.master_timeout();
     let attempt = Attempt::claim(shared.quorum, terms.ttl, timeout, terms.watch, shared.clock.now());
-    let stake = Stake::new(shared, resource.clone(), holder, attempt);
+    let stake = Stake::new(shared, resources.clone(), holder, attempt);
     let armed = Armed(Some(stake.clone()));
 
     let mut limit = Instant::now() + timeout;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::protocol::attempt::Loss;
 use crate::protocol::quorum::QuorumError;
-use crate::protocol::request::{RequestError, printable};
+use crate::protocol::request::RequestError;
 use crate::protocol::votes::{Fault, Tally, Vote};
 
 /// Why a lock was not acquired. Nothing of the attempt is held; see [`LockRequest::acquire`] for what may be left.
@@ -52,7 +52,8 @@ impl AcquireError {
 /// A wait that ended without the lock: the votes of its last claim.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    pub(crate) resource: String,
+    /// In quotes.
+    pub(crate) resources: String,
     pub(crate) masters: Arc<[String]>,
     pub(crate) tally: Tally,
     pub(crate) claims: u32,
@@ -89,8 +90,8 @@ impl fmt::Display for Refusal {
         let quorum = self.tally.quorum();
         write!(
             f,
-            "{:?} granted by {} of {} masters, {} needed ({} held, {} of {} reachable; {} claim{} in {:.1} s)",
-            self.resource,
+            "{} granted by {} of {} masters, {} needed ({} held, {} of {} reachable; {} claim{} in {:.1} s)",
+            self.resources,
             self.tally.granted().len(),
             quorum.masters(),
             quorum.needed(),
@@ -118,21 +119,16 @@ const fn is_reachable(vote: &Vote) -> bool {
     !matches!(vote, Vote::Failed(NotConnected(_) | Closed) | Vote::Unknown(TimedOut | Broken(_)))
 }
 
-pub(crate) fn refusal(resource: &[u8], masters: &Arc<[String]>, tally: Tally) -> Refusal {
-    Refusal {
-        resource: printable(resource),
-        masters: masters.clone(),
-        tally,
-        claims: 0,
-        waited: Duration::ZERO,
-    }
+pub(crate) fn refusal(resources: String, masters: &Arc<[String]>, tally: Tally) -> Refusal {
+    Refusal { resources, masters: masters.clone(), tally, claims: 0, waited: Duration::ZERO }
 }
 
 /// The lock is not ours any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the lock on {resource:?} is over: {why}")]
+#[error("the lock on {resources} is over: {why}")]
 pub struct Lost {
-    pub(crate) resource: String,
+    /// In quotes.
+    pub(crate) resources: String,
     pub(crate) why: Why,
 }
 

@@ -6,13 +6,13 @@ use super::holder::HolderId;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::news::News;
 use crate::protocol::release::Released;
-use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
 use crate::protocol::verdict::Verdict;
+use crate::transport::Resources;
 
 /// One event an outcome. A busy lock is business as usual and only worth a debug line; a lost one is an error.
-pub(super) fn report(resource: &[u8], holder: &HolderId, attempt: &Attempt, news: News, now: Moment) {
-    let resource = || printable(resource);
+pub(super) fn report(resources: &Resources, holder: &HolderId, attempt: &Attempt, news: News, now: Moment) {
+    let resource = || resources.field();
     if news.verdict
         && let Some(verdict) = attempt.verdict()
     {
@@ -67,6 +67,6 @@ pub(super) fn report(resource: &[u8], holder: &HolderId, attempt: &Attempt, news
 }
 
 /// A hold that nothing bounds: perhaps its holder hangs.
-pub(super) fn remind(resource: &[u8], holder: &HolderId, held: Duration) {
-    tracing::warn!(resource = printable(resource), %holder, ?held, "held for long, and no max_hold bounds it");
+pub(super) fn remind(resources: &Resources, holder: &HolderId, held: Duration) {
+    tracing::warn!(resource = resources.field(), %holder, ?held, "held for long, and no max_hold bounds it");
 }

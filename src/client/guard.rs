@@ -52,10 +52,15 @@ impl Guard {
         self.hold.clone()
     }
 
-    /// What is locked.
+    /// See [`Hold::resource`].
     #[must_use]
     pub fn resource(&self) -> &[u8] {
-        &self.hold.stake.resource
+        self.hold.resource()
+    }
+
+    /// See [`Hold::resources`].
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.hold.resources()
     }
 
     /// The id our keys are signed with.
@@ -124,7 +129,7 @@ impl Guard {
                 Extension::Pending if timeout_at(limit, changed).await.is_ok() => {}
                 Extension::Pending | Extension::Unconfirmed => {
                     let tally = stake.look(|attempt, _| attempt.tally());
-                    let refusal = stake.shared.refusal(&stake.resource, tally);
+                    let refusal = stake.shared.refusal(&stake.resources, tally);
                     return Err(ExtendError::Unconfirmed { remaining: self.remaining(), refusal });
                 }
             }
@@ -238,10 +243,15 @@ impl Hold {
         }
     }
 
-    /// What is locked.
+    /// What is locked; of [several](crate::Redlock::lock_all), the first.
     #[must_use]
     pub fn resource(&self) -> &[u8] {
-        &self.stake.resource
+        self.stake.resources.keys().first().map_or(&[], |key| key.as_ref())
+    }
+
+    /// All that is locked, in the order asked for.
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.stake.resources.keys().iter().map(AsRef::as_ref)
     }
 
     /// The id our keys are signed with.
@@ -260,7 +270,7 @@ impl fmt::Debug for Guard {
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hold")
-            .field("resource", &crate::protocol::request::printable(self.resource()))
+            .field("resources", &format_args!("{}", self.stake.resources))
             .field("holder", self.holder())
             .field("remaining", &self.remaining())
             .field("closed", &self.handle.is_closed())

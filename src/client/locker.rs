@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::clock::Clock;
 use super::entropy::Entropy;
 use super::error::{ConnectError, ExtendError};
@@ -20,8 +18,8 @@ use super::stake::Stake;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::Quorum;
-use crate::protocol::request::{RequestError, Ttl, check_resource};
-use crate::transport::Transport;
+use crate::protocol::request::{RequestError, Ttl};
+use crate::transport::{Resources, Transport};
 
 /// A Redlock client of a fixed list of masters. Cheap to clone; clones share connections and the keeper.
 ///
@@ -74,7 +72,26 @@ impl Redlock {
 
     /// A request for the lock on `resource`, whose bytes are the key.
     pub fn lock(&self, resource: impl AsRef<[u8]>) -> LockRequest {
-        LockRequest::new(self.handle.clone(), resource.as_ref())
+        LockRequest::new(self.handle.clone(), Resources::one(resource.as_ref()))
+    }
+
+    /// A request for one lock on several resources, all or none: up to
+    /// [`MOST_RESOURCES`](crate::protocol::request::MOST_RESOURCES), where one named twice counts once.
+    ///
+    /// The guard has one holder id and one deadline. Each resource is excluded as if it were locked alone, also from
+    /// those who [`lock`](Self::lock) one of them. There is no order to keep: a master grants all of them in one step
+    /// or none, and who was not granted enough gives back what he has and asks again after a pause that chance
+    /// lengthens, so nobody waits while he holds. If one of the keys is lost on a master, that master's vote is.
+    ///
+    /// ```no_run
+    /// # async fn example(redlock: quorlock::Redlock) -> Result<(), Box<dyn std::error::Error>> {
+    /// let guard = redlock.lock_all(["account:7", "account:9"]).acquire().await?;
+    /// // Move the money.
+    /// guard.release().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn lock_all<R: AsRef<[u8]>>(&self, resources: impl IntoIterator<Item = R>) -> LockRequest {
+        LockRequest::new(self.handle.clone(), Resources::all(resources))
     }
 
     /// The masters as they may be shown, in the configured order.
@@ -108,7 +125,33 @@ impl Redlock {
         resource: impl AsRef<[u8]>,
         holder: &HolderId,
     ) -> Result<Released, RequestError> {
-        let stake = self.adopt(resource.as_ref(), holder)?;
+        self.release_lent(Resources::one(resource.as_ref()), holder).await
+    }
+
+    /// The same for a lock on [several resources](Self::lock_all); of how many masters the report tells, counts those
+    /// where any of the keys was there.
+    ///
+    /// # Errors
+    ///
+    /// If the resources cannot be one lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`release_as`](Self::release_as).
+    ///
+    /// # Left behind
+    ///
+    /// As [`Guard::release`].
+    pub async fn release_all_as<R: AsRef<[u8]>>(
+        &self,
+        resources: impl IntoIterator<Item = R>,
+        holder: &HolderId,
+    ) -> Result<Released, RequestError> {
+        self.release_lent(Resources::all(resources), holder).await
+    }
+
+    async fn release_lent(&self, resources: Resources, holder: &HolderId) -> Result<Released, RequestError> {
+        let stake = self.adopt(resources, holder)?;
         stake.keep(|attempt, now| attempt.release(now));
         Ok(release::outcome(&stake).await)
     }
@@ -134,7 +177,39 @@ impl Redlock {
         holder: &HolderId,
         ttl: Duration,
     ) -> Result<Guard, ExtendError> {
-        let stake = self.adopt(resource.as_ref(), holder)?;
+        self.extend_lent(Resources::one(resource.as_ref()), holder, ttl).await
+    }
+
+    /// The same for a lock on [several resources](Self::lock_all), all or none.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtendError::Unconfirmed`] if fewer than w masters have all keys of `holder`; nothing was changed on the
+    /// others.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`extend_as`](Self::extend_as).
+    ///
+    /// # Left behind
+    ///
+    /// As [`Guard::extend`].
+    pub async fn extend_all_as<R: AsRef<[u8]>>(
+        &self,
+        resources: impl IntoIterator<Item = R>,
+        holder: &HolderId,
+        ttl: Duration,
+    ) -> Result<Guard, ExtendError> {
+        self.extend_lent(Resources::all(resources), holder, ttl).await
+    }
+
+    async fn extend_lent(
+        &self,
+        resources: Resources,
+        holder: &HolderId,
+        ttl: Duration,
+    ) -> Result<Guard, ExtendError> {
+        let stake = self.adopt(resources, holder)?;
         let guard = Guard::new(stake, self.handle.clone());
         match guard.extend(ttl).await {
             Ok(()) => Ok(guard),
@@ -146,13 +221,13 @@ impl Redlock {
     }
 
     /// Nobody knows which ttl the other process asked for; it was the fleet's longest at most.
-    fn adopt(&self, resource: &[u8], holder: &HolderId) -> Result<Arc<Stake>, RequestError> {
-        check_resource(resource)?;
+    fn adopt(&self, resources: Resources, holder: &HolderId) -> Result<Arc<Stake>, RequestError> {
+        resources.check()?;
         let shared = self.handle.shared();
         let ttl = Ttl::new(shared.policy.max_ttl(), &shared.policy)?;
         let now = shared.clock.now();
         let attempt = Attempt::adopt(shared.quorum, ttl, shared.policy.master_timeout(), now);
-        Ok(Stake::new(shared, Bytes::copy_from_slice(resource), holder.clone(), attempt))
+        Ok(Stake::new(shared, resources, holder.clone(), attempt))
     }
 
     /// Refuses new work, ends all waits, gives all held locks back, and closes the connections. Takes about twice

@@ -9,7 +9,6 @@ use super::error::Lost;
 use super::stake::Stake;
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::release::Released as Outcome;
-use crate::protocol::request::printable;
 use crate::protocol::votes::Vote;
 
 /// The report of a release. There is nothing to retry: what can still be done, the client does by itself.
@@ -68,7 +67,7 @@ pub(crate) async fn outcome(stake: &Arc<Stake>) -> Released {
             Released::Lingering { on, up_to: until.since(now) }
         }
         Outcome::AlreadyLost(loss) => {
-            Released::AlreadyLost(Lost { resource: printable(&stake.resource), why: loss.into() })
+            Released::AlreadyLost(Lost { resources: stake.resources.to_string(), why: loss.into() })
         }
     }
 }

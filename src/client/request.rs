@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
 use super::drive::{self, Terms};
@@ -14,10 +13,11 @@ use super::holder::Label;
 use super::shared::Shared;
 use super::stake::Stake;
 use super::using;
-use crate::protocol::request::{Ttl, check_resource};
+use crate::protocol::request::Ttl;
 use crate::protocol::time::Moment;
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::Tally;
+use crate::transport::Resources;
 
 /// The ttl unless another is asked for: long enough for three tries of a renewal each ten seconds.
 const TTL: Duration = Duration::from_secs(30);
@@ -26,14 +26,15 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Nobody waits longer; a timer could not say so.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A request for one lock: set what differs from the defaults, then [`acquire`](Self::acquire).
+/// A request for one lock, on one resource or on several: set what differs from the defaults, then
+/// [`acquire`](Self::acquire).
 ///
 /// The defaults: a ttl of 30 s, renewed every third of it for as long as the guard lives, and a wait of up to 10 s.
 #[must_use = "a request does nothing until it is acquired"]
 #[derive(Clone, Debug)]
 pub struct LockRequest {
     handle: Arc<Handle>,
-    resource: Bytes,
+    resources: Resources,
     ttl: Duration,
     renew: bool,
     wait: Duration,
@@ -42,16 +43,8 @@ pub struct LockRequest {
 }
 
 impl LockRequest {
-    pub(crate) fn new(handle: Arc<Handle>, resource: &[u8]) -> Self {
-        Self {
-            handle,
-            resource: Bytes::copy_from_slice(resource),
-            ttl: TTL,
-            renew: true,
-            wait: WAIT,
-            max_hold: None,
-            label: None,
-        }
+    pub(crate) const fn new(handle: Arc<Handle>, resources: Resources) -> Self {
+        Self { handle, resources, ttl: TTL, renew: true, wait: WAIT, max_hold: None, label: None }
     }
 
     /// How long the masters keep the key without a renewal, in whole milliseconds: what others wait after a crash of
@@ -105,7 +98,7 @@ impl LockRequest {
     /// next connection at once, again after a second and after the ttl, and at the latest its ttl ends it.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         let shared = self.handle.shared();
-        check_resource(&self.resource)?;
+        self.resources.check()?;
         let ttl = Ttl::new(self.ttl, &shared.policy)?;
         let label = self.label.as_deref().map(Label::new).transpose()?;
         let began = Instant::now();
@@ -119,7 +112,7 @@ impl LockRequest {
             }
             // The first claim is the plain SET; only who has to wait asks whom for.
             let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
-            let (verdict, tally) = match drive::claim(shared, &self.resource, terms).await {
+            let (verdict, tally) = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
                     let guard = self.take(stake, ttl);
                     // Closed meanwhile, and perhaps too late for that to give it back.
@@ -207,7 +200,7 @@ impl LockRequest {
         claims: u32,
         waited: Duration,
     ) -> AcquireError {
-        let mut refusal = shared.refusal(&self.resource, tally);
+        let mut refusal = shared.refusal(&self.resources, tally);
         refusal.claims = claims;
         refusal.waited = waited;
         match verdict {

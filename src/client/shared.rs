@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -16,7 +15,7 @@ use super::keeper::Keeper;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::votes::{Fault, Tally, Vote};
-use crate::transport::{LinkWatcher, Transport};
+use crate::transport::{LinkWatcher, Resources, Transport};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -65,14 +64,14 @@ impl Shared {
     }
 
     /// The votes, with a reason for masters that were not asked any more once the claim was hopeless.
-    pub(crate) fn refusal(&self, resource: &Bytes, tally: Tally) -> Refusal {
+    pub(crate) fn refusal(&self, resources: &Resources, tally: Tally) -> Refusal {
         let votes = tally.iter().map(|(master, vote)| match vote {
             Some(Vote::Failed(Fault::Withdrawn)) => {
                 self.transport.abstains(master).map(Vote::Failed).or_else(|| vote.cloned())
             }
             _ => vote.cloned(),
         });
-        refusal(resource, &self.masters, Tally::new(tally.quorum(), votes))
+        refusal(resources.to_string(), &self.masters, Tally::new(tally.quorum(), votes))
     }
 
     pub(crate) fn name(&self, master: MasterId) -> String {

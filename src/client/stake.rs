@@ -15,10 +15,9 @@ use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::Dispatch;
 use crate::protocol::news::News;
 use crate::protocol::quorum::MasterSet;
-use crate::protocol::request::printable;
 use crate::protocol::time::Moment;
 use crate::protocol::votes::Reply;
-use crate::transport::{Ask, Asker};
+use crate::transport::{Ask, Asker, Resources};
 
 /// How often a hold that nothing bounds is told of.
 const REMINDER: Duration = Duration::from_secs(60 * 60);
@@ -28,7 +27,7 @@ const NOT_VALID: u64 = 0;
 
 pub(crate) struct Stake {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) resource: Bytes,
+    pub(crate) resources: Resources,
     pub(crate) holder: HolderId,
     state: Mutex<State>,
     /// The deadline in nanoseconds. Whoever finds it passed sets it to [`NOT_VALID`], and then nobody can move it
@@ -58,13 +57,14 @@ impl State {
 impl Stake {
     pub(crate) fn new(
         shared: &Arc<Shared>,
-        resource: Bytes,
+        resources: Resources,
         holder: HolderId,
         attempt: Attempt,
     ) -> Arc<Self> {
+        let attempt = if resources.single().is_some() { attempt } else { attempt.of_several() };
         Arc::new(Self {
             shared: shared.clone(),
-            resource,
+            resources,
             holder,
             state: Mutex::new(State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0 }),
             valid_until: AtomicU64::new(NOT_VALID),
@@ -106,7 +106,7 @@ impl Stake {
         {
             let held = now.since(since);
             state.reminders = u32::try_from(held.as_secs() / REMINDER.as_secs()).unwrap_or(u32::MAX - 1);
-            super::events::remind(&self.resource, &self.holder, held);
+            super::events::remind(&self.resources, &self.holder, held);
         }
         self.follow(state, now);
     }
@@ -132,7 +132,7 @@ impl Stake {
         }
         let is_news = news != News::default();
         if is_news {
-            super::events::report(&self.resource, &self.holder, &state.attempt, news, now);
+            super::events::report(&self.resources, &self.holder, &state.attempt, news, now);
         }
         drop(state);
         if !sent.is_empty() {
@@ -208,13 +208,13 @@ impl Stake {
             Stage::Released => Why::Released,
             Stage::Claiming | Stage::Failed | Stage::Held => Why::Expired,
         };
-        Some(Lost { resource: printable(&self.resource), why })
+        Some(Lost { resources: self.resources.to_string(), why })
     }
 }
 
 impl Asker for Stake {
-    fn resource(&self) -> &Bytes {
-        &self.resource
+    fn resources(&self) -> &Resources {
+        &self.resources
     }
 
     fn holder(&self) -> &Bytes {
@@ -235,7 +235,7 @@ impl Asker for Stake {
 impl fmt::Debug for Stake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stake")
-            .field("resource", &printable(&self.resource))
+            .field("resources", &format_args!("{}", self.resources))
             .field("holder", &self.holder)
             .finish_non_exhaustive()
     }

@@ -33,6 +33,8 @@ pub struct Attempt {
     /// The longest a key of this attempt stays after the last command that set or renewed it, drift included.
     pub(super) longest: Duration,
     pub(super) master_timeout: Duration,
+    /// Whether the lock covers several keys, of which a master may lose some and keep others.
+    pub(super) several: bool,
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
     pub(super) verdict: Option<Verdict>,
@@ -91,6 +93,7 @@ impl Attempt {
             ttl,
             longest: ttl.longest_stay(),
             master_timeout,
+            several: false,
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,
             verdict: None,
@@ -149,14 +152,14 @@ impl Attempt {
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
-        seat.on_answered(dispatch.act, &reply, now);
+        seat.on_answered(dispatch.act, &reply, self.several, now);
         let late = Dispatch { stamp: now, ..*dispatch };
         let dispatch = if mutant::on(Mutant::StampedAtAnswer) { &late } else { dispatch };
         self.expire(now);
         match dispatch.act {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
             Act::Renew => self.on_renewed(dispatch, reply.vote, now),
-            Act::Heal => self.on_healed(dispatch),
+            Act::Heal => self.on_healed(dispatch, &reply.vote),
             Act::Release => self.on_released(dispatch, reply.vote, now),
         }
     }

@@ -11,6 +11,17 @@ use super::verdict::{Count, Verdict};
 use super::votes::{Fault, Vote};
 
 impl Attempt {
+    /// The same for a lock on several resources, all or none.
+    ///
+    /// A master still has one vote, and gives it only if every one of the keys is ours there. So w votes for the set
+    /// are w votes for each key of it, and two holders of any one resource exclude each other as if they had asked for
+    /// that alone. A master that lost one of the keys, whatever became of the others, is one that lost the vote.
+    #[must_use]
+    pub const fn of_several(mut self) -> Self {
+        self.several = true;
+        self
+    }
+
     pub(super) fn on_claimed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let seat = &mut self.seats[dispatch.to.index()];
         let leaves_key = seat.has_left_key() && !mutant::on(Mutant::LateGrantsKept);

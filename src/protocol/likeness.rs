@@ -23,7 +23,7 @@ impl Attempt {
     pub fn feed(&self, now: Moment, reach: Duration, into: &mut impl Hasher) {
         let seen = |moment| seen(moment, now, reach);
         let (renewal, releasing) = (&self.renewal, &self.releasing);
-        (self.stage, self.ttl, self.longest, self.rolled_back, self.round).hash(into);
+        (self.stage, self.ttl, self.longest, self.several, self.rolled_back, self.round).hash(into);
         self.verdict.is_none().then_some(seen(self.started)).hash(into);
         (self.stage == Stage::Held).then_some([seen(self.deadline), seen(self.cap)]).hash(into);
         (renewal.due.map(seen), seen(renewal.regular), renewal.period, seen(renewal.stamp)).hash(into);

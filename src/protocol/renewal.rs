@@ -271,11 +271,12 @@ impl Attempt {
     }
 
     /// A key created anew counts only from the next round on: `e_i` stays as it is.
-    pub(super) fn on_healed(&mut self, dispatch: &Dispatch) {
+    pub(super) fn on_healed(&mut self, dispatch: &Dispatch, vote: &Vote) {
         if self.stage == Stage::Held {
             let seat = &mut self.seats[dispatch.to.index()];
-            self.news.healed |= seat.set;
-            if seat.set && mutant::on(Mutant::HealCountsAtOnce) {
+            let healed = *vote == Vote::Granted;
+            self.news.healed |= healed;
+            if healed && mutant::on(Mutant::HealCountsAtOnce) {
                 seat.until = seat.until.max(Some(dispatch.stamp.plus(dispatch.ttl.validity())));
             }
         } else if !mutant::on(Mutant::LateHealKept) {

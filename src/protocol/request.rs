@@ -9,6 +9,9 @@ use super::policy::Policy;
 /// The longest resource, in bytes. A key of this size costs every claim five times its length on the wire.
 pub const LONGEST_RESOURCE: usize = 16 * 1024 * 1024;
 
+/// The most resources of one lock: a master does all of them in one call, and must not be held for a millisecond by it.
+pub const MOST_RESOURCES: usize = 64;
+
 /// Keys with this beginning belong to quorlock itself.
 pub const RESERVED_PREFIX: &[u8] = b"quorlock:";
 
@@ -27,6 +30,23 @@ pub fn check_resource(resource: &[u8]) -> Result<(), RequestError> {
     } else {
         Ok(())
     }
+}
+
+/// Refuses resources that cannot be locked together.
+///
+/// # Errors
+///
+/// If there is none, or more than [`MOST_RESOURCES`], if one of them cannot be a lock by itself, or if all together are
+/// longer than [`LONGEST_RESOURCE`].
+pub fn check_resources(resources: &[impl AsRef<[u8]>]) -> Result<(), RequestError> {
+    match resources.len() {
+        0 => return Err(RequestError::NoResources),
+        1..=MOST_RESOURCES => {}
+        resources => return Err(RequestError::TooManyResources { resources }),
+    }
+    resources.iter().try_for_each(|resource| check_resource(resource.as_ref()))?;
+    let bytes = resources.iter().map(|resource| resource.as_ref().len()).sum();
+    if bytes > LONGEST_RESOURCE { Err(RequestError::ResourceTooLong { bytes }) } else { Ok(()) }
 }
 
 /// A time to live in whole milliseconds, with the drift allowance that goes with it.
@@ -94,11 +114,18 @@ impl Ttl {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
+    /// The list of resources is empty.
+    NoResources,
+    /// There are more than [`MOST_RESOURCES`].
+    TooManyResources {
+        /// How many.
+        resources: usize,
+    },
     /// The resource has no bytes.
     EmptyResource,
-    /// The resource is longer than [`LONGEST_RESOURCE`].
+    /// The resource, or all of a list together, is longer than [`LONGEST_RESOURCE`].
     ResourceTooLong {
-        /// Its length.
+        /// The length.
         bytes: usize,
     },
     /// The resource begins with [`RESERVED_PREFIX`].
@@ -137,9 +164,18 @@ pub enum RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoResources => write!(f, "the list of resources is empty: name what is to be locked"),
+            Self::TooManyResources { resources } => write!(
+                f,
+                "{resources} resources are too many for one lock, {MOST_RESOURCES} at most: lock something that stands \
+                 for all of them"
+            ),
             Self::EmptyResource => write!(f, "the resource is empty: name what is to be locked"),
             Self::ResourceTooLong { bytes } => {
-                write!(f, "the resource is {bytes} bytes long: at most {LONGEST_RESOURCE}; lock a hash of it")
+                write!(
+                    f,
+                    "resources of {bytes} bytes are too long for a lock, {LONGEST_RESOURCE} at most: lock a hash"
+                )
             }
             Self::ReservedResource { resource } => write!(
                 f,
@@ -198,6 +234,13 @@ mod tests {
         }
         assert_eq!(check_resource(b""), Err(RequestError::EmptyResource));
         assert!(check_resource(&vec![0; LONGEST_RESOURCE + 1]).is_err());
+        let half = vec![1; LONGEST_RESOURCE / 2];
+        assert_eq!(check_resources(&[half.clone(), half.clone()]), Ok(()));
+        let bytes = LONGEST_RESOURCE + 1;
+        assert_eq!(
+            check_resources(&[half.clone(), half, vec![2]]),
+            Err(RequestError::ResourceTooLong { bytes })
+        );
         assert!(check_resource(b"quorlock:admitted").is_err());
         assert_eq!(printable(b"a\r\n\xff"), r"a\r\n\xff");
         assert_eq!(printable(&megabyte).chars().count(), 65);

@@ -79,7 +79,7 @@ impl Seat {
     }
 
     /// Books an answer: what it says of the key, and of commands sent before it on the same connection.
-    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply, now: Moment) {
+    pub(super) fn on_answered(&mut self, act: Act, reply: &Reply, several: bool, now: Moment) {
         self.unanswered = self.unanswered.saturating_sub(1);
         let count = self.count(act);
         *count = count.saturating_sub(1);
@@ -89,10 +89,13 @@ impl Seat {
                 {
                     self.doubt = None;
                 }
-                self.set = reply.vote == Vote::Granted && act != Act::Release;
-                if self.set {
+                let granted = reply.vote == Vote::Granted && act != Act::Release;
+                if granted {
                     self.affirmed = now;
                 }
+                // Where one key of several is missing, the others may stand; a claim sets all or none.
+                let some_left = several && matches!(act, Act::Renew | Act::Heal) && self.set;
+                self.set = granted || some_left;
             }
             Vote::Unknown(_) if act.creates() => {
                 let link = reply.link.unwrap_or(SOME_LINK);

@@ -46,14 +46,16 @@ impl Reply {
 /// Who holds a key, as far as the master told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Incumbent {
+    /// Which of a lock's several resources this is; `None` for the one of a lock on one.
+    pub resource: Option<Box<[u8]>>,
     /// The value of the key; `None` if not asked, or if the key is no string.
     pub holder: Option<Box<[u8]>>,
     /// How long the key will stay.
     pub remaining: Remaining,
 }
 
-/// The remaining time of a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The remaining time of a key, ordered by how long it stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remaining {
     /// Not asked.
     #[default]
@@ -110,6 +112,9 @@ impl fmt::Display for Fault {
 
 impl fmt::Display for Incumbent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(resource) = &self.resource {
+            write!(f, "{:?} ", printable(resource))?;
+        }
         match &self.holder {
             Some(holder) => write!(f, "held by {}", printable(holder))?,
             None => write!(f, "held by another")?,
@@ -214,7 +219,8 @@ mod tests {
 
     fn held(millis: u64) -> Option<Vote> {
         let remaining = Remaining::For(Duration::from_millis(millis));
-        Some(Vote::Held(Incumbent { holder: Some(b"web-3:1842/x".as_slice().into()), remaining }))
+        let holder = Some(b"web-3:1842/x".as_slice().into());
+        Some(Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() }))
     }
 
     #[test]
@@ -230,7 +236,7 @@ mod tests {
             Some(Duration::from_millis(50))
         );
         assert_eq!(tally([held(50), None, None, None, None]).free_in(), None);
-        let forever = Some(Vote::Held(Incumbent { holder: None, remaining: Remaining::Forever }));
+        let forever = Some(Vote::Held(Incumbent { remaining: Remaining::Forever, ..Incumbent::default() }));
         assert_eq!(tally([forever.clone(), forever.clone(), forever, held(5), held(9)]).free_in(), None);
     }
 
@@ -238,7 +244,9 @@ mod tests {
     fn a_vote_reads_as_a_sentence() {
         let vote = held(1_500).expect("some");
         assert_eq!(vote.to_string(), "held by web-3:1842/x for 1.5 s more");
-        let forever = Incumbent { holder: None, remaining: Remaining::Forever };
+        let forever = Incumbent { remaining: Remaining::Forever, ..Incumbent::default() };
         assert!(forever.to_string().contains("never expires"));
+        let one_of_several = Incumbent { resource: Some(b"b".as_slice().into()), ..forever };
+        assert!(one_of_several.to_string().starts_with("\"b\" held by another without a ttl"));
     }
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::resources::Resources;
 use crate::protocol::fanout::{Dispatch, Link};
 use crate::protocol::quorum::MasterId;
 use crate::protocol::votes::{Fault, Reply, Vote};
 
-/// The one who asks: knows the key and the holder, and takes the answer.
+/// The one who asks: knows the keys and the holder, and takes the answer.
 pub trait Asker: Send + Sync {
-    /// The key.
-    fn resource(&self) -> &Bytes;
+    /// What is asked for: one key, or several for which one answer is given.
+    fn resources(&self) -> &Resources;
 
-    /// The value that signs it.
+    /// The value that signs them.
     fn holder(&self) -> &Bytes;
 
     /// Whether a command that was not sent yet is still of use.
@@ -48,13 +49,25 @@ impl Ask {
         self.dispatch.to
     }
 
-    /// The key; cheap to clone.
+    /// The keys.
     #[must_use]
-    pub fn resource(&self) -> Bytes {
-        self.by.as_ref().map(|by| by.resource().clone()).unwrap_or_default()
+    pub fn keys(&self) -> &[Bytes] {
+        self.by.as_ref().map_or(&[], |by| by.resources().keys())
     }
 
-    /// The value that signs it; cheap to clone.
+    /// The only key, cheap to clone; `None` if there are several, of which all or none are to be changed.
+    #[must_use]
+    pub fn single(&self) -> Option<Bytes> {
+        self.by.as_ref()?.resources().single().cloned()
+    }
+
+    /// Whether it takes a call of its own: no other ask may stand between its keys.
+    #[cfg(feature = "fred")]
+    pub(crate) fn goes_alone(&self) -> bool {
+        self.by.as_ref().is_some_and(|by| by.resources().single().is_none())
+    }
+
+    /// The value that signs them; cheap to clone.
     #[must_use]
     pub fn holder(&self) -> Bytes {
         self.by.as_ref().map(|by| by.holder().clone()).unwrap_or_default()

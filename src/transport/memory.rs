@@ -47,7 +47,7 @@ impl Master {
                 Act::Renew | Act::Release => Vote::Absent,
             };
         };
-        let ours = entry.value.as_ref().is_some_and(|value| is_ours(value, holder));
+        let ours = entry.is_of(holder);
         match act {
             Act::Watch => Vote::Held(entry.incumbent(now)),
             Act::Claim => Vote::Held(Incumbent::default()),
@@ -60,6 +60,57 @@ impl Master {
                 self.keys.remove(resource);
                 Vote::Granted
             }
+        }
+    }
+
+    /// Executes one act on several keys at `now`, all or none.
+    pub fn execute_all(
+        &mut self,
+        act: Act,
+        resources: &[Bytes],
+        holder: &Bytes,
+        ttl: Ttl,
+        now: Moment,
+    ) -> Vote {
+        let claims = matches!(act, Act::Claim | Act::Watch);
+        let mut ours = 0;
+        let mut in_the_way: Option<Incumbent> = None;
+        for resource in resources {
+            match self.live(resource, now) {
+                None => {}
+                Some(entry) if !claims && entry.is_of(holder) => ours += 1,
+                Some(entry) => {
+                    let another =
+                        Incumbent { resource: Some(resource.as_ref().into()), ..entry.incumbent(now) };
+                    if in_the_way.as_ref().is_none_or(|first| another.remaining > first.remaining) {
+                        in_the_way = Some(another);
+                    }
+                }
+            }
+        }
+        match (act, in_the_way) {
+            (Act::Release, _) if ours > 0 => {
+                self.keys.retain(|key, entry| !(resources.contains(key) && entry.is_of(holder)));
+                Vote::Granted
+            }
+            (_, Some(another)) => Vote::Held(another),
+            (Act::Release, None) => Vote::Absent,
+            (Act::Renew, None) if ours < resources.len() => Vote::Absent,
+            (_, None) => {
+                for resource in resources {
+                    self.execute(Act::Heal, resource, holder, ttl, now);
+                }
+                Vote::Granted
+            }
+        }
+    }
+
+    /// Executes what `ask` asks for at `now`.
+    pub fn answer(&mut self, ask: &Ask, now: Moment) -> Vote {
+        let (act, ttl, holder) = (ask.dispatch().act, ask.dispatch().ttl, ask.holder());
+        match ask.single() {
+            Some(resource) => self.execute(act, &resource, &holder, ttl, now),
+            None => self.execute_all(act, ask.keys(), &holder, ttl, now),
         }
     }
 
@@ -118,6 +169,11 @@ impl Master {
 }
 
 impl Entry {
+    fn is_of(&self, holder: &[u8]) -> bool {
+        let rest = self.value.as_ref().and_then(|value| value.strip_prefix(holder));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"|"))
+    }
+
     /// Expiry is lazy and a millisecond coarse: a key is gone once the clock is past its expiry.
     fn is_over(&self, now: Moment) -> bool {
         self.expires.is_some_and(|expires| millis(now) > expires)
@@ -129,12 +185,9 @@ impl Entry {
             // Nobody signs with nothing; the script does not tell such a value from another type.
             holder: self.value.as_deref().filter(|value| !value.is_empty()).map(Into::into),
             remaining: self.expires.map_or(Remaining::Forever, |expires| Remaining::For(left(expires))),
+            ..Incumbent::default()
         }
     }
-}
-
-fn is_ours(value: &[u8], holder: &[u8]) -> bool {
-    value.strip_prefix(holder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"|"))
 }
 
 const fn millis(now: Moment) -> u64 {
@@ -190,8 +243,7 @@ fn serve(
             }
             let vote = {
                 let mut master = master.lock().unwrap_or_else(PoisonError::into_inner);
-                let dispatch = ask.dispatch();
-                master.execute(dispatch.act, &ask.resource(), &ask.holder(), dispatch.ttl, tell())
+                master.answer(&ask, tell())
             };
             ask.answer(vote, Link(1));
         }

@@ -12,6 +12,8 @@
 
 mod ask;
 
+mod resources;
+
 #[cfg(feature = "fred")]
 pub(crate) mod script;
 
@@ -22,6 +24,7 @@ pub mod memory;
 pub(crate) mod fred;
 
 pub use ask::{Ask, Asker, Refused};
+pub use resources::Resources;
 
 use std::fmt;
 use std::sync::Weak;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::protocol::fanout::Act;
 use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 
@@ -13,6 +15,9 @@ pub(crate) const ACT: &str = include_str!("lua/act.lua");
 
 /// The script for one release, which answers the same.
 pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
+
+/// The script for one act on several keys, all or none.
+pub(crate) const ALL: &str = include_str!("lua/all.lua");
 
 /// One letter an act, as `act.lua` reads it.
 pub(crate) const fn letter(act: Act) -> &'static str {
@@ -44,6 +49,21 @@ pub(crate) fn vote(said: Said<'_>) -> Vote {
     }
 }
 
+/// What `all.lua` said of `keys`: `<nth>=<pttl> <holder>` names the one in the way.
+pub(crate) fn vote_on_all(said: Said<'_>, keys: &[Bytes]) -> Vote {
+    let Said::Text(text) = said else { return vote(said) };
+    let Some(equals) = text.iter().position(|byte| *byte == b'=') else { return vote(said) };
+    let (nth, told) = text.split_at(equals);
+    let nth = std::str::from_utf8(nth).ok().and_then(|nth| nth.parse::<usize>().ok());
+    let Some(key) = nth.and_then(|nth| keys.get(nth.checked_sub(1)?)) else {
+        return if text.starts_with(b"!") { vote(said) } else { nonsense(&said) };
+    };
+    match vote(Said::Text(told)) {
+        Vote::Held(held) => Vote::Held(Incumbent { resource: Some(key.as_ref().into()), ..held }),
+        _ => nonsense(&said),
+    }
+}
+
 /// `<pttl> <holder>`; an empty holder is a key of another type.
 fn incumbent(told: &[u8]) -> Option<Incumbent> {
     let space = told.iter().position(|byte| *byte == b' ')?;
@@ -52,7 +72,8 @@ fn incumbent(told: &[u8]) -> Option<Incumbent> {
         -1 => Remaining::Forever,
         pttl => Remaining::For(Duration::from_millis(u64::try_from(pttl).unwrap_or(0))),
     };
-    Some(Incumbent { holder: (!holder.is_empty()).then(|| holder.into()), remaining })
+    let holder = (!holder.is_empty()).then(|| holder.into());
+    Some(Incumbent { holder, remaining, ..Incumbent::default() })
 }
 
 /// First words of errors that mean: nothing of this command was applied (fred.md section 8).
@@ -137,13 +158,29 @@ mod tests {
     fn a_refusal_tells_who_and_how_long() {
         let told = |text: &str| vote(Said::Text(text.as_bytes()));
         let held = |holder: Option<&str>, remaining| {
-            Vote::Held(Incumbent { holder: holder.map(|holder| holder.as_bytes().into()), remaining })
+            let holder = holder.map(|holder| holder.as_bytes().into());
+            Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() })
         };
         let for_millis = |millis| Remaining::For(Duration::from_millis(millis));
         assert_eq!(told("=1500 web-3:1842/x y"), held(Some("web-3:1842/x y"), for_millis(1500)));
         assert_eq!(told("=-1 lock"), held(Some("lock"), Remaining::Forever));
         assert_eq!(told("=-2 "), held(None, for_millis(0)));
         assert!(matches!(told("=soon lock"), Vote::Unknown(Fault::Unintelligible(_))));
+    }
+
+    #[test]
+    fn a_refusal_of_several_names_the_one_in_the_way() {
+        let keys = [Bytes::from("a"), Bytes::from("b")];
+        let told = |text: &str| vote_on_all(Said::Text(text.as_bytes()), &keys);
+        let held = told("2=1500 web-3:1842/x=y");
+        assert_eq!(held.to_string(), r#""b" held by web-3:1842/x=y for 1.5 s more"#);
+        assert!(matches!(told("!OOM used memory = much"), Vote::Failed(_)));
+        assert_eq!(vote_on_all(Said::Number(1), &keys), Vote::Granted);
+        for nonsense in
+            ["", "2", "=1500 x", "0=1500 x", "3=1500 x", "-1=1500 x", "2=x", "2!OOM", "1=", "2=!OOM"]
+        {
+            assert!(matches!(told(nonsense), Vote::Unknown(Fault::Unintelligible(_))), "{nonsense}");
+        }
     }
 
     #[test]
@@ -166,6 +203,8 @@ mod tests {
             prop_assert_eq!(vote(Said::Number(number)) == Vote::Granted, number == 1);
             let marked = [mark.as_bytes(), &text].concat();
             for text in [text.as_slice(), &marked, words.as_bytes()] {
+                let on_all = vote_on_all(Said::Text(text), &[Bytes::from("a"), Bytes::from("b")]);
+                prop_assert!(!matches!(on_all, Vote::Granted | Vote::Absent), "{:?} for {:?}", on_all, text);
                 let said = vote(Said::Text(text));
                 prop_assert!(!matches!(said, Vote::Granted | Vote::Absent), "{:?} for {:?}", said, text);
                 // Only a text with its mark says that somebody else has the key, or that nothing was applied.

@@ -67,6 +67,10 @@ fn a_resource_or_holder_that_cannot_be_one_is_refused() {
     nowhere(&["extend", "a", "--holder", "h|1"]).fails(2, &["h|1", "acquire printed"]);
     nowhere(&["acquire", "a", "--label", "a b"]).fails(2, &["a b", "label"]);
     nowhere(&["acquire"]).fails(2, &["RESOURCE"]);
+    let many: Vec<String> = (0..65).map(|nth| nth.to_string()).collect();
+    let many: Vec<&str> = ["acquire"].into_iter().chain(many.iter().map(String::as_str)).collect();
+    nowhere(&many).fails(2, &["65 resources", "64"]);
+    nowhere(&["release", "a", "", "--holder", "h"]).fails(2, &["resource is empty"]);
     nowhere(&["release", "a"]).fails(2, &["--holder"]);
 }
 

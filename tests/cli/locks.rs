@@ -184,3 +184,34 @@ fn a_signal_ends_a_wait_and_leaves_nothing() {
     }
     assert_eq!(stage.values("a"), vec![Some(holder); 5]);
 }
+
+#[test]
+fn several_resources_are_one_lock_with_one_id() {
+    let stage = Stage::new();
+    let json = stage.acquire_everywhere("a", &["b", "a", "--ttl", "20s", "--json"]).json();
+    assert_eq!(json["resources"], serde_json::json!(["a", "b"]), "{json}");
+    assert!(json.get("resource").is_none(), "{json}");
+    let holder = json["holder"].as_str().unwrap().to_owned();
+    assert_eq!((stage.values("a"), stage.values("b")), (stage.values("b"), vec![Some(holder.clone()); 5]));
+
+    let ended = stage.quorlock(["acquire", "c", "b", "--wait", "0s", "--json"]);
+    ended.fails(75, &["\"c\" and \"b\" granted by 0", &format!("\"b\" held by {holder} for")]);
+    assert_eq!(ended.json()["resources"], serde_json::json!(["c", "b"]), "{ended:?}");
+    assert_eq!(stage.values("c"), vec![None; 5]);
+
+    let json = stage.quorlock(["extend", "b", "a", "--holder", &holder, "--ttl", "55s", "--json"]).json();
+    assert_eq!((&json["outcome"], &json["resources"]), (&"extended".into(), &serde_json::json!(["b", "a"])));
+    let extended = stage
+        .bed
+        .masters()
+        .iter()
+        .filter(|master| ["a", "b"].iter().all(|key| master.pttl(key).unwrap() > 20_000));
+    assert!(extended.count() >= 3);
+
+    let ended = stage.quorlock(["release", "c", "d", "--holder", &holder]);
+    ended.fails(1, &["\"c\", \"d\" are not held by"]);
+    let json = stage.quorlock(["release", "a", "b", "--holder", &holder, "--json"]).json();
+    assert_eq!((&json["outcome"], &json["resources"]), (&"released".into(), &serde_json::json!(["a", "b"])));
+    let free = |key| stage.values(key).iter().filter(|value| value.is_none()).count();
+    assert!(free("a") >= 3 && free("b") >= 3);
+}

@@ -19,3 +19,4 @@ mod release;
 mod renewal;
 mod rollback;
 mod secrets;
+mod several;

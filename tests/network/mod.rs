@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 pub(crate) const RESOURCE: &str = "order:1";
+pub(crate) const THREE: [&str; 3] = ["stock:1", RESOURCE, "stock:2"];
 pub(crate) const TTL: Duration = Duration::from_secs(6);
 /// The default of the policy; a command without an answer is unknown after it.
 pub(crate) const MASTER_TIMEOUT: Duration = Duration::from_millis(500);
@@ -78,6 +79,7 @@ pub(crate) struct Done {
     pub(crate) at: Instant,
     pub(crate) master: usize,
     pub(crate) act: Act,
+    /// The first, of several.
     pub(crate) resource: Bytes,
     pub(crate) holder: Bytes,
     pub(crate) vote: Vote,
@@ -176,6 +178,12 @@ impl Network {
         (0..self.masters()).filter(stands).collect()
     }
 
+    /// On which masters there is any key.
+    pub(crate) fn occupied(&self) -> Vec<usize> {
+        let now = self.now();
+        (0..self.masters()).filter(|master| !self.master(*master).keys(now).is_empty()).collect()
+    }
+
     /// Somebody else's lock on every master.
     pub(crate) fn lock_by_another(&self, resource: &'static str, ttl: Option<Duration>) {
         let now = self.now();
@@ -197,6 +205,11 @@ impl Network {
 
 pub(crate) fn request(client: &Redlock) -> LockRequest {
     client.lock(RESOURCE).ttl(TTL)
+}
+
+/// The same resource and two more, all or none.
+pub(crate) fn request_of_three(client: &Redlock) -> LockRequest {
+    client.lock_all(THREE).ttl(TTL)
 }
 
 /// Polls `future` `polls` times and drops it, unless it ends before.
@@ -250,15 +263,9 @@ impl Wires {
         let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
             let weather = locked(&network.weather)[master];
             let (now, dispatch) = (Instant::now(), *ask.dispatch());
-            let (resource, holder) = (ask.resource(), ask.holder());
-            let vote = locked(&network.masters[master]).execute(
-                dispatch.act,
-                &resource,
-                &holder,
-                dispatch.ttl,
-                network.now(),
-            );
-            let (act, vote) = (dispatch.act, vote);
+            let vote = locked(&network.masters[master]).answer(&ask, network.now());
+            let (act, holder) = (dispatch.act, ask.holder());
+            let resource = ask.keys().first().cloned().unwrap_or_default();
             locked(&network.done).push(Done {
                 sent,
                 at: now,

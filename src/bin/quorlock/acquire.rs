@@ -17,19 +17,20 @@ use crate::signals::Signals;
 
 pub(crate) async fn run(global: &Global, args: &Acquire) -> Result<Exit, Failure> {
     let Fleet { builder, policy } = Fleet::of(global)?;
-    let resource = fleet::resource(&args.resource)?;
+    let resources = fleet::resources(&args.resources)?;
     // Before any traffic.
     Ttl::new(args.ttl, &policy)?;
     let mut signals = Signals::catch()?;
     let interrupted = |exit| Failure::interrupted(exit, "interrupted while waiting; the lock is not held");
 
     let redlock = signals.or(builder.connect()).await.map_err(interrupted)??;
-    let request = redlock.lock(resource).ttl(args.ttl).wait(args.wait).no_renewal();
+    let request = redlock.lock_all(&resources).ttl(args.ttl).wait(args.wait).no_renewal();
     let acquired = signals.or(request.acquire()).await;
     let ended = match acquired {
         Err(signal) => Err(interrupted(signal)),
         Ok(Err(error)) => {
-            let of = json!({ "resource": output::text(resource), "holder": null, "validity_ms": 0, "fence": null });
+            let (key, names) = output::of(&resources);
+            let of = json!({ key: names, "holder": null, "validity_ms": 0, "fence": null });
             Err(Failure::from(error).with(of))
         }
         Ok(Ok(guard)) => Ok(leave(guard, policy.master_timeout()).await),
@@ -37,7 +38,7 @@ pub(crate) async fn run(global: &Global, args: &Acquire) -> Result<Exit, Failure
     // What an attempt that failed may have left is deleted before this ends.
     let _ = redlock.close().await;
     let lease = ended?;
-    lease.print(global, "acquired", resource);
+    lease.print(global, "acquired", &resources);
     Ok(Exit::Done)
 }
 
@@ -63,11 +64,12 @@ pub(crate) async fn leave(guard: Guard, master_timeout: Duration) -> Lease {
 }
 
 impl Lease {
-    pub(crate) fn print(&self, global: &Global, outcome: &str, resource: &[u8]) {
+    pub(crate) fn print(&self, global: &Global, outcome: &str, resources: &[&[u8]]) {
         let validity = self.ends.saturating_duration_since(Instant::now());
+        let (key, names) = output::of(resources);
         let json = json!({
             "outcome": outcome,
-            "resource": output::text(resource),
+            key: names,
             "holder": self.holder,
             "validity_ms": millis(validity),
             "votes": output::votes(&self.tally),

@@ -181,8 +181,9 @@ pub(crate) struct RunCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Acquire {
-    /// What to lock.
-    pub(crate) resource: OsString,
+    /// What to lock; several are locked all or none, under one holder id.
+    #[arg(required = true, value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
     /// When the lock ends, unless extended or released before.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
@@ -193,8 +194,9 @@ pub(crate) struct Acquire {
 
 #[derive(Debug, Args)]
 pub(crate) struct Extend {
-    /// What is locked.
-    pub(crate) resource: OsString,
+    /// What is locked; all of it, if several were acquired together.
+    #[arg(required = true, value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
@@ -205,8 +207,9 @@ pub(crate) struct Extend {
 
 #[derive(Debug, Args)]
 pub(crate) struct Release {
-    /// What is locked.
-    pub(crate) resource: OsString,
+    /// What is locked; all of it, if several were acquired together.
+    #[arg(required = true, value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,

@@ -12,24 +12,26 @@ use crate::output;
 
 pub(crate) async fn run(global: &Global, args: &Extend) -> Result<Exit, Failure> {
     let Fleet { builder, policy } = Fleet::of(global)?;
-    let resource = fleet::resource(&args.resource)?;
+    let resources = fleet::resources(&args.resources)?;
     let holder = HolderId::parse(&args.holder)?;
     // Before any traffic.
     Ttl::new(args.ttl, &policy)?;
     let redlock = builder.connect().await?;
     let extended = closing(&redlock, async {
-        match redlock.extend_as(resource, &holder, args.ttl).await {
+        match redlock.extend_all_as(&resources, &holder, args.ttl).await {
             Ok(guard) => Ok(leave(guard, policy.master_timeout()).await),
             Err(error) => Err(error),
         }
     });
     match extended.await {
         Ok(lease) => {
-            lease.print(global, "extended", resource);
+            lease.print(global, "extended", &resources);
             Ok(Exit::Done)
         }
-        Err(error) => Err(Failure::from(error).with(json!({
-            "resource": output::text(resource), "holder": args.holder, "validity_ms": 0, "fence": null,
-        }))),
+        Err(error) => {
+            let (key, names) = output::of(&resources);
+            let of = json!({ key: names, "holder": args.holder, "validity_ms": 0, "fence": null });
+            Err(Failure::from(error).with(of))
+        }
     }
 }

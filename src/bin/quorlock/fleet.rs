@@ -1,9 +1,9 @@
 //! The masters and the rules of their fleet, from options, environment and file.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use quorlock::protocol::request::check_resource;
+use quorlock::protocol::request::{check_resource, check_resources};
 use quorlock::{Builder, Policy, Redlock};
 
 use crate::args::Global;
@@ -59,6 +59,19 @@ pub(crate) fn is_given(masters: &[String]) -> bool {
 pub(crate) fn resource(argument: &OsStr) -> Result<&[u8], Failure> {
     check_resource(argument.as_bytes())?;
     Ok(argument.as_bytes())
+}
+
+/// The same of several, each once.
+pub(crate) fn resources(arguments: &[OsString]) -> Result<Vec<&[u8]>, Failure> {
+    let mut resources = Vec::new();
+    for argument in arguments {
+        let resource = argument.as_bytes();
+        if !resources.contains(&resource) {
+            resources.push(resource);
+        }
+    }
+    check_resources(&resources)?;
+    Ok(resources)
 }
 
 pub(crate) fn policy(global: &Global, config: &Config) -> Result<Policy, Failure> {

@@ -32,6 +32,20 @@ pub(crate) fn votes(tally: &Tally) -> Value {
     })
 }
 
+/// What a lock is on, for a program: `resource`, or a list of `resources` if there are several.
+pub(crate) fn of(resources: &[&[u8]]) -> (&'static str, Value) {
+    match resources {
+        [one] => ("resource", text(one).into()),
+        several => ("resources", several.iter().copied().map(text).collect()),
+    }
+}
+
+/// The same for a person: each in quotes.
+pub(crate) fn names(resources: &[&[u8]]) -> String {
+    let quoted: Vec<String> = resources.iter().map(|resource| format!("{:?}", text(resource))).collect();
+    quoted.join(", ")
+}
+
 /// The bytes as text where they are, and escaped where they are not.
 pub(crate) fn text(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| bytes.escape_ascii().to_string(), str::to_owned)

@@ -11,16 +11,16 @@ use crate::output;
 
 pub(crate) async fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     let fleet = Fleet::of(global)?;
-    let resource = fleet::resource(&args.resource)?;
+    let resources = fleet::resources(&args.resources)?;
     let holder = HolderId::parse(&args.holder)?;
     let redlock = fleet.builder.releases_only().connect().await?;
     let masters = redlock.quorum().masters();
-    let released = closing(&redlock, redlock.release_as(resource, &holder)).await?;
+    let released = closing(&redlock, redlock.release_all_as(&resources, &holder)).await?;
 
-    let name = output::text(resource);
+    let (key, names) = output::of(&resources);
     let report = |deleted: usize, unknown: usize| -> Value {
         json!({
-            "resource": name,
+            key: names,
             "holder": args.holder,
             "validity_ms": 0,
             // A master that has no key of ours does not say whose it has.
@@ -37,8 +37,10 @@ pub(crate) async fn run(global: &Global, args: &Release) -> Result<Exit, Failure
     match released {
         Released::Freed { deleted: 0, pending } => {
             let text = format!(
-                "{name:?} is not held by {}: its ttl is over, it was released, or the lock is somebody else's. \
+                "{} {} not held by {}: its ttl is over, it was released, or the lock is somebody else's. \
                  Nothing was deleted.",
+                output::names(&resources),
+                if resources.len() == 1 { "is" } else { "are" },
                 args.holder
             );
             Err(Failure::new(Exit::NotHeld, "not_held", text).with(report(0, pending.len())))

@@ -32,6 +32,8 @@ enum Kind {
     Claim,
     /// A release alone needs less than the script for many.
     Release,
+    /// One act on several keys, all or none.
+    All,
     Batch,
 }
 
@@ -44,8 +46,12 @@ impl Call {
     /// Makes the call ready for its first poll, which sends it.
     pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts) {
         let (kind, request) = match self.asks.as_slice() {
-            [ask] if ask.dispatch().act == Act::Claim => (Kind::Claim, Request::claim(ask)),
-            [ask] if ask.dispatch().act == Act::Release => (Kind::Release, Request::release(ask, scripts)),
+            [ask] => match (ask.single(), ask.dispatch().act) {
+                (None, _) => (Kind::All, Request::all(ask, scripts)),
+                (Some(key), Act::Claim) => (Kind::Claim, Request::claim(key, ask)),
+                (Some(key), Act::Release) => (Kind::Release, Request::release(key, ask, scripts)),
+                _ => (Kind::Batch, Request::batch(&self.asks, scripts)),
+            },
             asks => (Kind::Batch, Request::batch(asks, scripts)),
         };
         self.kind = kind;
@@ -67,6 +73,9 @@ impl Call {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
+            (Kind::All, reply) => self.asks.first().map_or(Vote::Failed(Fault::Withdrawn), |ask| {
+                classify::on_all(ask.dispatch().act, reply, ask.keys())
+            }),
             (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
                     let mut no_master = None;
@@ -106,22 +115,22 @@ enum Script {
 }
 
 impl Request {
-    fn claim(ask: &Ask) -> Self {
+    fn claim(key: Bytes, ask: &Ask) -> Self {
         let ttl = ask.dispatch().ttl.as_millis().into();
-        Self::Claim { key: ask.resource(), holder: ask.holder(), ttl }
+        Self::Claim { key, holder: ask.holder(), ttl }
     }
 
-    fn release(ask: &Ask, scripts: &Scripts) -> Self {
+    fn release(key: Bytes, ask: &Ask, scripts: &Scripts) -> Self {
         let script = match scripts {
             Scripts::Loaded { release, .. } => Script::Loaded(release.clone()),
             Scripts::Text => Script::Text(script::RELEASE),
         };
-        Self::Script { script, keys: vec![ask.resource().into()], args: vec![Value::Bytes(ask.holder())] }
+        Self::Script { script, keys: vec![key.into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
     fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
         let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect();
-        let keys = asks.iter().map(|ask| Key::from(ask.resource())).collect();
+        let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
         let mut args = Vec::with_capacity(2 + asks.len() * if ttl.is_some() { 1 } else { 2 });
         args.push(Value::from(acts));
@@ -135,6 +144,18 @@ impl Request {
             Scripts::Text => Script::Text(script::ACT),
         };
         Self::Script { script, keys, args }
+    }
+
+    fn all(ask: &Ask, scripts: &Scripts) -> Self {
+        let script = match scripts {
+            Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
+            Scripts::Text => Script::Text(script::ALL),
+        };
+        let dispatch = ask.dispatch();
+        let keys = ask.keys().iter().cloned().map(Key::from).collect();
+        let letter = Value::from_static_str(script::letter(dispatch.act));
+        let ttl = Value::Integer(dispatch.ttl.as_millis().into());
+        Self::Script { script, keys, args: vec![letter, Value::Bytes(ask.holder()), ttl] }
     }
 
     async fn send(self, client: Client) -> Result<Value, Error> {

@@ -2,6 +2,7 @@
 
 use ::fred::error::{Error, ErrorKind};
 use ::fred::types::Value;
+use bytes::Bytes;
 
 use crate::protocol::fanout::Act;
 use crate::protocol::votes::{Fault, Incumbent, Vote};
@@ -25,6 +26,14 @@ pub(super) fn lone_release(reply: Result<Value, Error>) -> Vote {
     }
 }
 
+/// The answer to one act on several keys.
+pub(super) fn on_all(act: Act, reply: Result<Value, Error>, keys: &[Bytes]) -> Vote {
+    match reply {
+        Ok(said) => sound(act, script::vote_on_all(read(&said), keys)),
+        Err(error) => fault(&error, script::batch_refusal),
+    }
+}
+
 /// The answer to a batch of `count` acts: a list of as many answers, or the same vote for all.
 pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Value>, Vote> {
     match reply {
@@ -40,11 +49,18 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
 
 /// One answer out of a batch.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
-    let said = match said {
+    sound(act, script::vote(read(said)))
+}
+
+fn read(said: &Value) -> Said<'_> {
+    match said {
         Value::Integer(number) => Said::Number(*number),
         value => value.as_bytes().map_or(Said::Nonsense, Said::Text),
-    };
-    match script::vote(said) {
+    }
+}
+
+fn sound(act: Act, vote: Vote) -> Vote {
+    match vote {
         // Only renewals and releases may find the key missing; a claim that says so is nonsense.
         Vote::Absent if matches!(act, Act::Claim | Act::Watch | Act::Heal) => {
             Vote::Unknown(Fault::Unintelligible("no such key, after SET".into()))

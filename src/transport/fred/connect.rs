@@ -130,6 +130,7 @@ pub(super) enum Scripts {
     Loaded {
         act: Str,
         release: Str,
+        all: Str,
     },
     /// The master does not let us load scripts.
     Text,
@@ -139,13 +140,14 @@ impl Connection {
     /// Loads the scripts, or finds that they have to be sent each time.
     pub(super) async fn load_scripts(&self) -> Result<Scripts, String> {
         let load = async |text: &'static str| self.client.script_load::<String, _>(text).await;
-        let loaded = match load(script::ACT).await {
-            Ok(act) => load(script::RELEASE).await.map(|release| (act, release)),
-            Err(error) => Err(error),
+        let loaded = async {
+            let (act, release, all) =
+                (load(script::ACT).await?, load(script::RELEASE).await?, load(script::ALL).await?);
+            Ok(Scripts::Loaded { act: act.into(), release: release.into(), all: all.into() })
         };
-        match loaded {
-            Ok((act, release)) => Ok(Scripts::Loaded { act: act.into(), release: release.into() }),
-            Err(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
+        match loaded.await {
+            Ok(loaded) => Ok(loaded),
+            Err::<_, Error>(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
             Err(error) => Err(explain(&error)),
         }
     }

@@ -173,7 +173,7 @@ impl Wire {
         let mut call = self.spare.pop().unwrap_or_else(Call::new);
         let by_text = !self.again.is_empty();
         if by_text {
-            let most = if self.singly { 1 } else { script::MOST_KEYS.min(self.again.len()) };
+            let most = if self.singly { 1 } else { together(&self.again) };
             for ask in self.again.drain(..most) {
                 if ask.is_wanted() { call.asks.push(ask) } else { self.unwanted.push(ask) }
             }
@@ -241,6 +241,12 @@ impl Wire {
             ask.withdraw(fault.clone());
         }
     }
+}
+
+/// How many of the first `asks` go in one call.
+fn together(asks: &[Ask]) -> usize {
+    let share = asks.iter().take(script::MOST_KEYS).take_while(|ask| !ask.goes_alone()).count();
+    share.max(1).min(asks.len())
 }
 
 /// The client is aborted, so that nothing it still holds is ever sent.

@@ -92,13 +92,22 @@ impl Outbox {
         Ok(())
     }
 
-    /// Moves up to `most` asks that are still wanted to `batch`, renewals first; those taken back to `unwanted`.
+    /// Moves up to `most` asks that are still wanted to `batch`, renewals first; those taken back to `unwanted`. An ask
+    /// for several keys comes alone, in its turn.
     pub(super) fn take(&self, most: usize, batch: &mut Vec<Ask>, unwanted: &mut Vec<Ask>) {
         let mut queue = self.queue();
         while batch.len() < most {
-            let Some(ask) = queue.urgent.pop_front().or_else(|| queue.plain.pop_front()) else { break };
+            let Queue { urgent, plain, .. } = &mut *queue;
+            let from = if urgent.is_empty() { plain } else { urgent };
+            let Some(alone) = from.front().map(Ask::goes_alone) else { break };
+            if alone && !batch.is_empty() {
+                break;
+            }
             // Whether it is wanted is asked below, without the lock: the asker has a lock of its own.
-            batch.push(ask);
+            batch.extend(from.pop_front());
+            if alone {
+                break;
+            }
         }
         drop(queue);
         if !batch.iter().all(Ask::is_wanted) {
@@ -147,5 +156,76 @@ impl Outbox {
         for ask in unsent {
             ask.withdraw(fault.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::protocol::fanout::{Act, Dispatch};
+    use crate::protocol::policy::Policy;
+    use crate::protocol::quorum::MasterId;
+    use crate::protocol::request::Ttl;
+    use crate::protocol::time::Moment;
+    use crate::protocol::votes::Reply;
+    use crate::transport::{Asker, Resources};
+
+    struct Someone(Resources, Bytes);
+
+    impl Asker for Someone {
+        fn resources(&self) -> &Resources {
+            &self.0
+        }
+
+        fn holder(&self) -> &Bytes {
+            &self.1
+        }
+
+        fn wants(&self, _: &Dispatch) -> bool {
+            true
+        }
+
+        fn answered(self: Arc<Self>, _: &Dispatch, _: Reply) {}
+    }
+
+    /// An ask for resources of one letter each.
+    fn ask(letters: &str, urgent: bool) -> Ask {
+        let to = MasterId::new(0).expect("the first");
+        let ttl = Ttl::new(Duration::from_secs(30), &Policy::new()).expect("the usual one");
+        let act = if urgent { Act::Renew } else { Act::Release };
+        let dispatch = Dispatch { to, act, round: 1, stamp: Moment::from_nanos(0), ttl, urgent };
+        let resources = Resources::all(letters.chars().map(String::from));
+        Ask::new(dispatch, Arc::new(Someone(resources, Bytes::from("me"))))
+    }
+
+    fn calls(most: usize, asks: &[(&str, bool)]) -> Vec<Vec<String>> {
+        let outbox = Outbox::new();
+        outbox.set_gate(Gate::Open);
+        asks.iter().for_each(|(letters, urgent)| outbox.put(ask(letters, *urgent)).expect("open"));
+        let mut calls = Vec::new();
+        while outbox.is_filled() {
+            let (mut batch, mut unwanted) = (Vec::new(), Vec::new());
+            outbox.take(most, &mut batch, &mut unwanted);
+            assert!(unwanted.is_empty());
+            calls
+                .push(batch.iter().map(|ask| String::from_utf8_lossy(&ask.keys().concat()).into()).collect());
+        }
+        calls
+    }
+
+    #[test]
+    fn several_keys_go_alone_and_in_their_turn() {
+        let plain = |letters| (letters, false);
+        let asks = ["a", "b", "ac", "cd", "c", "a"].map(plain);
+        assert_eq!(calls(64, &asks), [vec!["a", "b"], vec!["ac"], vec!["cd"], vec!["c", "a"]]);
+        assert_eq!(calls(1, &asks).concat(), ["a", "b", "ac", "cd", "c", "a"]);
+        // Renewals go first, among themselves in order.
+        let asks = [plain("a"), ("xy", true), plain("bc"), ("z", true), plain("d"), ("v", true)];
+        assert_eq!(calls(64, &asks), [vec!["xy"], vec!["z", "v", "a"], vec!["bc"], vec!["d"]]);
     }
 }
