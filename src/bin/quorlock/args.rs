@@ -83,8 +83,8 @@ The lock is renewed as long as the command runs. If no renewal is confirmed, the
 that turns out to be gone already (deleted by hand) means KILL at once. A second process kills the group if this
 one is killed, or stopped past that moment. The lock is given back only after the whole group ended.
 
-The command keeps stdin, stdout, stderr and its environment, with QUORLOCK_RESOURCE and QUORLOCK_HOLDER added, and QUORLOCK_MASTERS
-removed (it may hold passwords). INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT are passed on to its group.
+The command keeps stdin, stdout, stderr and its environment, with QUORLOCK_RESOURCE (several: one a line) and QUORLOCK_HOLDER
+added, and QUORLOCK_MASTERS removed (it may hold passwords). INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT are passed on to its group.
 What the command starts in a process group or session of its own (setsid, daemons) is neither waited for nor ended, and a
 program that runs as another user (sudo) can only be ended if this one may send it signals.
 
@@ -130,7 +130,7 @@ pub(crate) enum Command {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What to lock.
+    /// What to lock: several at once, all or none.
     #[arg(required = true, value_name = "RESOURCE")]
     pub(crate) resources: Vec<OsString>,
     /// The command and its arguments, as they are: no shell reads them.

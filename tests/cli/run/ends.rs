@@ -116,7 +116,7 @@ fn what_left_the_group_is_not_waited_for() {
 }
 
 #[test]
-fn a_thousand_orphans_leave_no_zombie() {
+fn hundreds_of_orphans_leave_no_zombie() {
     let stage = Stage::new();
     let script = r#"for i in $(seq 200); do (true &) ; done; sleep 0.3
         cat /proc/[0-9]*/stat 2> /dev/null | grep -c ") Z $PPID " "#;
@@ -162,4 +162,15 @@ fn a_command_is_ended_when_it_was_held_for_the_longest() {
     ended.fails(76, &["--max-hold 3.00 s"]);
     assert!(traces.has("term"));
     eventually("the lock is free", || stage.is_free("a"));
+}
+
+#[test]
+fn several_resources_are_held_all_or_none() {
+    let stage = Stage::new();
+    let ended = run(&mut stage.run_command(["a", "b", "--", "sh", "-c", "printf %s \"$QUORLOCK_RESOURCE\""]));
+    assert_eq!(ended.ok(), "a\nb");
+    let holder = stage.acquire_everywhere("b", &["--ttl", "60s"]).ok().to_owned();
+    run(&mut stage.run_command(["a", "b", "-n", "--", "true"])).fails(75, &["busy"]);
+    assert!(stage.is_free("a"));
+    assert_eq!(stage.values("b"), vec![Some(holder); 5]);
 }

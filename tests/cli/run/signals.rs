@@ -25,10 +25,11 @@ fn a_signal_that_ends_the_command_ends_the_program_with_its_number_and_the_lock(
     let stage = Stage::new();
     for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10), ("USR2", 12)] {
         let traces = Traces::new();
-        // Two processes: all of the group gets it. A shell that waits for one that ends so would go on.
-        let script = r#"ulimit -c 0; (touch "$1/ready"; sleep 300) & exec tail -f /dev/null "$1/ready""#;
+        // Two processes: all of the group gets it.
+        let script = r#"ulimit -c 0; touch "$1/first"
+            (touch "$1/second"; exec tail -f /dev/null "$1/second") & exec tail -f /dev/null "$1/first""#;
         let running = start(&mut traces.command(&stage, &["a"], script));
-        traces.wait_for("ready");
+        eventually("both run", || traces.processes().len() == 2 && traces.has("second"));
         // A shell takes a background process's ears for INT and QUIT.
         let stays = matches!(name, "INT" | "QUIT");
         signal(&running, &format!("-{name}"));

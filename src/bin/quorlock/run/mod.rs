@@ -54,7 +54,8 @@ pub(crate) async fn run(global: &Global, args: &Run) -> Exit {
 async fn under_a_lock(global: &Global, args: &Run, report: &mut Report) -> Result<Exit, Failure> {
     let Fleet { builder, policy } = Fleet::of(global)?;
     let terms = Terms::of(args, &policy)?;
-    let resource = resource(args)?;
+    let resources = fleet::resources(&args.resources)?;
+    no_fence_yet(args)?;
     let name = args.command.first().ok_or_else(no_command)?;
     program::check(name)?;
     let mut signals = Signals::catch()?;
@@ -66,14 +67,14 @@ async fn under_a_lock(global: &Global, args: &Run, report: &mut Report) -> Resul
     };
 
     let redlock = signals.or(builder.connect()).await.map_err(interrupted)??;
-    let mut request = redlock.lock(resource).ttl(terms.ttl).wait(terms.wait);
+    let mut request = redlock.lock_all(&resources).ttl(terms.ttl).wait(terms.wait);
     if let Some(longest) = terms.max_hold {
         request = request.max_hold(longest);
     }
     let ended = match signals.or(request.acquire()).await {
         Err(signal) => Err(interrupted(signal)),
-        Ok(Err(error)) => Err(refused(error, resource)),
-        Ok(Ok(guard)) => hold(guard, &args.command, &terms, &mut signals, report).await,
+        Ok(Err(error)) => Err(refused(error, &resources)),
+        Ok(Ok(guard)) => hold(guard, &resources, &args.command, &terms, &mut signals, report).await,
     };
     // What an attempt that failed may have left is deleted before this ends.
     let _ = redlock.close().await;
@@ -83,6 +84,7 @@ async fn under_a_lock(global: &Global, args: &Run, report: &mut Report) -> Resul
 /// Runs the command, and gives the lock back when it may.
 async fn hold(
     guard: Guard,
+    resources: &[&[u8]],
     command: &[OsString],
     terms: &Terms,
     signals: &mut Signals,
@@ -90,13 +92,13 @@ async fn hold(
 ) -> Result<Exit, Failure> {
     let since = Instant::now();
     let holder = guard.holder().to_string();
-    let resource = output::text(guard.resource());
+    let (key, names) = output::of(resources);
     report.say(
         Weight::Detail,
         "acquired",
-        format_args!("holds {resource:?} as {holder}"),
+        format_args!("holds {} as {holder}", output::names(resources)),
         json!({
-            "resource": resource,
+            key: names,
             "holder": holder,
             "validity_ms": millis(guard.remaining()),
             "votes": output::votes(&guard.tally()),
@@ -104,7 +106,7 @@ async fn hold(
         }),
     );
     let environment = [
-        ("QUORLOCK_RESOURCE", OsString::from_vec(guard.resource().to_vec())),
+        ("QUORLOCK_RESOURCE", OsString::from_vec(resources.join(&b'\n'))),
         ("QUORLOCK_HOLDER", holder.into()),
     ];
     signals.catch_stops()?;
@@ -126,9 +128,7 @@ async fn hold(
         };
     if let Some(why) = lost {
         let text = format!("lost while the command ran, which was ended: {why}");
-        return Err(
-            Failure::new(Exit::Lost, "lost", text).with(json!({ "resource": resource, "code": exit.code() }))
-        );
+        return Err(Failure::new(Exit::Lost, "lost", text).with(json!({ key: names, "code": exit.code() })));
     }
     let until = since + terms.hold_at_least;
     if until > Instant::now() {
@@ -179,25 +179,16 @@ async fn give_back(guard: Guard, report: &mut Report) {
     }
 }
 
-fn refused(error: AcquireError, resource: &[u8]) -> Failure {
-    Failure::from(error).with(json!({ "resource": output::text(resource) }))
+fn refused(error: AcquireError, resources: &[&[u8]]) -> Failure {
+    let (key, names) = output::of(resources);
+    Failure::from(error).with(json!({ key: names }))
 }
 
-fn resource(args: &Run) -> Result<&[u8], Failure> {
+fn no_fence_yet(args: &Run) -> Result<(), Failure> {
     if args.fence {
         return Err(Failure::new(Exit::Usage, "bad_request", "--fence is not built yet: leave it out"));
     }
-    match args.resources.as_slice() {
-        [resource] => fleet::resource(resource),
-        [] => Err(no_command()),
-        [_, second, ..] => {
-            let text = format!(
-                "several resources ({} …) cannot be locked together yet: name one, and write `--` before the command",
-                output::text(second.as_encoded_bytes())
-            );
-            Err(Failure::new(Exit::Usage, "bad_request", text))
-        }
-    }
+    Ok(())
 }
 
 fn no_command() -> Failure {

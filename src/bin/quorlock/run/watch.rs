@@ -134,7 +134,7 @@ impl<'a> Watch<'a> {
                 }
             }
             Phase::Running if left > LEAD => self.terminate(deadline.minus(LEAD), left),
-            Phase::Terminating(kill_at) if now() < kill_at => {}
+            Phase::Terminating(kill_at) if now() < kill_at && self.hold.is_valid() => {}
             Phase::Running | Phase::Terminating(_) | Phase::Killed => self.kill(),
         }
     }
