@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use super::scene::Traces;
-use crate::stage::{BOUND, Stage, end, run};
+use crate::stage::{BOUND, Stage, end, eventually, run};
 
 #[test]
 fn input_arguments_and_output_reach_it_and_come_back_byte_for_byte() {
@@ -107,9 +107,14 @@ fn whoever_reads_its_output_sees_its_end_when_it_closes_it() {
     let script = r#"echo all; exec >&-; while ! [ -e "$1/go" ]; do sleep 0.02; done; exit 3"#;
     let mut command = traces.command(&stage, &["a"], script);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    assert_eq!(out, "all\n");
+    let mut from = child.stdout.take().unwrap();
+    let reader = thread::spawn(move || {
+        let mut out = String::new();
+        from.read_to_string(&mut out).unwrap();
+        out
+    });
+    eventually("its end is seen", || reader.is_finished());
+    assert_eq!(reader.join().unwrap(), "all\n");
     assert!(child.try_wait().unwrap().is_none(), "it waits for us");
     std::fs::write(traces.file("go"), "").unwrap();
     assert_eq!(end(child, BOUND).code, 3);
