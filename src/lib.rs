@@ -43,3 +43,20 @@ pub use transport::fred::{Abstention, Admission, Finding, InitError, Inspection,
 
 #[cfg(feature = "tls")]
 pub use transport::fred::tls::{Tls, TlsError};
+
+/// For the fuzz targets of `tests/fuzz`.
+#[cfg(all(fuzzing, feature = "fred"))]
+#[doc(hidden)]
+pub mod fuzzing {
+    use crate::transport::fred::fuzzing;
+
+    /// Any answer a master could give.
+    pub fn replies(data: &[u8]) {
+        fuzzing::replies(data);
+    }
+
+    /// URLs of masters, and what those tell of themselves.
+    pub fn urls(data: &[u8]) {
+        fuzzing::urls(data);
+    }
+}

@@ -69,8 +69,7 @@ impl Until {
 
 /// Runs `operation` for each climate and moment: on a network and a client of its own.
 async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
-    let requests: [(&str, fn(&Redlock) -> LockRequest); 2] = [("one", request), ("three", request_of_three)];
-    for (number, request) in requests {
+    for (number, request) in [("one", request as Request), ("three", request_of_three)] {
         for (nth, climate) in climates().into_iter().enumerate() {
             for until in Until::all() {
                 let tasks = alive_tasks();
@@ -85,10 +84,12 @@ async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
     }
 }
 
+type Request = fn(&Redlock) -> LockRequest;
+
 struct Scene {
     network: Network,
     client: Redlock,
-    request: fn(&Redlock) -> LockRequest,
+    request: Request,
     until: Until,
     what: String,
 }

@@ -48,6 +48,8 @@ pub struct Attempt {
     pub(super) cap: Moment,
     pub(super) round: u32,
     pub(super) rolled_back: bool,
+    /// The caller went away: nobody asks for the verdict any more.
+    pub(super) abandoned: bool,
     pub(super) renewal: Renewal,
     pub(super) releasing: Releasing,
     pub(super) to_claim: MasterSet,
@@ -103,6 +105,7 @@ impl Attempt {
             cap: Moment::NEVER,
             round: 1,
             rolled_back: false,
+            abandoned: false,
             renewal: Renewal::default(),
             releasing: Releasing::default(),
             to_claim: quorum.everyone(),
@@ -140,9 +143,11 @@ impl Attempt {
     pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
         match dispatch.act {
             Act::Claim | Act::Watch => match self.stage {
-                Stage::Claiming => now < self.started.plus(self.master_timeout),
+                Stage::Claiming => now < self.claim_limit(),
+                // Lost already, but only this answer tells whether to somebody or to silence.
+                Stage::Failed => self.verdict.is_none() && !self.abandoned && now < self.claim_limit(),
                 Stage::Held => now < self.deadline,
-                Stage::Failed | Stage::Lost(_) | Stage::Released => false,
+                Stage::Lost(_) | Stage::Released => false,
             },
             Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
             Act::Release => true,

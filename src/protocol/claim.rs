@@ -105,7 +105,10 @@ impl Attempt {
     /// The caller went away: a claim is undone, a lease it never saw is given back.
     pub fn abandon(&mut self, now: Moment) {
         match self.stage {
-            Stage::Claiming | Stage::Failed => self.roll_back(now),
+            Stage::Claiming | Stage::Failed => {
+                self.abandoned = true;
+                self.roll_back(now);
+            }
             Stage::Held | Stage::Lost(_) => self.release(now),
             Stage::Released => {}
         }

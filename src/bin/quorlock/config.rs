@@ -48,7 +48,7 @@ impl Config {
         Self::parse(&text, folder).map_err(|why| Failure::config(format!("{shown}: {why}")))
     }
 
-    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -2,6 +2,7 @@
 
 use super::scene::*;
 use crate::protocol::attempt::{Attempt, Loss, Stage};
+use crate::protocol::fanout::Link;
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::{Fault, Reply, Vote};
 
@@ -53,6 +54,27 @@ fn with_two_down_the_first_refusal_ends_it_but_the_reason_waits_for_the_third() 
     assert_eq!(scene.attempt.verdict(), None);
     scene.hears(5, held());
     assert_eq!((scene.attempt.verdict(), scene.sent().as_str()), (Some(Verdict::Contended), ""));
+}
+
+#[test]
+fn a_claim_that_waits_unsent_is_of_use_until_the_reason_is_known() {
+    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    let asked: Vec<_> = std::iter::from_fn(|| attempt.next_dispatch()).collect();
+    let hear = |attempt: &mut Attempt, master: usize, vote: Vote| {
+        attempt.on_reply(&asked[master - 1], Reply { vote, link: Some(Link(1)) }, after(MS));
+    };
+    hear(&mut attempt, 4, unreachable());
+    hear(&mut attempt, 5, unreachable());
+    hear(&mut attempt, 1, held());
+    assert_eq!((attempt.stage(), attempt.verdict()), (Stage::Failed, None));
+    assert!(attempt.wants(&asked[1], after(MS)) && !attempt.wants(&asked[1], after(100 * MS)));
+    let mut given_up = attempt.clone();
+    given_up.abandon(after(MS));
+    assert!(!given_up.wants(&asked[1], after(MS)));
+    hear(&mut attempt, 2, held());
+    hear(&mut attempt, 3, held());
+    assert_eq!(attempt.verdict(), Some(Verdict::Contended));
+    assert!(!attempt.wants(&asked[1], after(MS)));
 }
 
 #[test]

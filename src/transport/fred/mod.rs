@@ -10,6 +10,8 @@ mod call;
 mod classify;
 mod connect;
 pub(crate) mod endpoint;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod info;
 mod link;
 mod outbox;
