@@ -89,8 +89,9 @@ pub(crate) fn live(data: &[u8]) {
 }
 
 fn reply(byte: u8, link: u32) -> Reply {
-    let held =
-        |remaining| Vote::Held(Incumbent { holder: Some(b"web-9:1/other".as_slice().into()), remaining });
+    let held = |remaining| {
+        Vote::Held(Incumbent { resource: None, holder: Some(b"web-9:1/other".as_slice().into()), remaining })
+    };
     let vote = match byte % 8 {
         0..=2 => Vote::Granted,
         3 => held(Remaining::For(Duration::from_millis(u64::from(byte)))),

@@ -1,7 +1,9 @@
 //! Exit codes, and when the lock is given back.
 
 use std::ffi::OsStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::scene::Traces;
 use crate::stage::{BOUND, Ended, Stage, end, eventually, quorlock, run, signal, start};

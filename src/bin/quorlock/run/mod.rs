@@ -118,7 +118,7 @@ async fn hold(
         }
     };
     let Outcome { exit, lost, told_to_end } =
-        match Watch::over(&guard, job, signals, report, terms).to_the_end().await {
+        match Watch::over(&guard, job, signals, report, terms).until_all_ended().await {
             Ok(outcome) => outcome,
             Err(failure) => {
                 // The warden ends the command, some time after this: nobody may have the lock until then.

@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns when nobody of the group is left.
-    pub(super) async fn to_the_end(mut self) -> Result<Outcome, Failure> {
+    pub(super) async fn until_all_ended(mut self) -> Result<Outcome, Failure> {
         self.begin().await.map_err(unwatchable)?;
         loop {
             self.keep_time();
