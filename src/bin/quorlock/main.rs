@@ -66,13 +66,18 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
 /// What the library has to say, on standard error. Its events name masters by address and never hold a password.
 fn log(cli: &Cli) {
     let global = &cli.global;
-    let level = match (global.quiet, global.verbose) {
+    let told = match (global.quiet, global.verbose) {
         (true, _) => LevelFilter::ERROR,
         (false, 0) => LevelFilter::WARN,
         (false, 1) => LevelFilter::INFO,
         (false, _) => LevelFilter::DEBUG,
     };
-    let of_locks = if tells_of_its_lock(cli) && global.verbose == 0 { LevelFilter::OFF } else { level };
+    let (level, of_locks) = match told_by_itself(cli) {
+        _ if global.verbose > 0 => (told, told),
+        Told::Nothing => (told, told),
+        Told::OfItsLock => (told, LevelFilter::OFF),
+        Told::InEvents => (LevelFilter::OFF, LevelFilter::OFF),
+    };
     let shown = Targets::new().with_default(level).with_target("quorlock::client::events", of_locks);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -82,10 +87,20 @@ fn log(cli: &Cli) {
     tracing_subscriber::registry().with(lines.with_filter(shown)).init();
 }
 
-/// A run has its own words for what becomes of its lock.
-fn tells_of_its_lock(cli: &Cli) -> bool {
-    #[cfg(target_os = "linux")]
-    return matches!(cli.command, Command::Run(_));
-    #[cfg(not(target_os = "linux"))]
-    false
+/// What a command tells on standard error by itself, so that the library need not.
+enum Told {
+    Nothing,
+    OfItsLock,
+    /// There must be nothing between them.
+    InEvents,
+}
+
+fn told_by_itself(cli: &Cli) -> Told {
+    match &cli.command {
+        #[cfg(target_os = "linux")]
+        Command::Run(run) if cli.global.json && run.json_fd.is_none() => Told::InEvents,
+        #[cfg(target_os = "linux")]
+        Command::Run(_) => Told::OfItsLock,
+        _ => Told::Nothing,
+    }
 }

@@ -46,7 +46,7 @@ fn behind_a_cut_network_it_is_killed_before_another_has_the_lock() {
 fn frozen_masters_lose_it_and_term_gives_it_time_to_clean_up() {
     let stage = Stage::new();
     let traces = Traces::new();
-    let script = r#"trap 'sleep 0.2; touch "$1/cleaned"; exit 0' TERM; touch "$1/ready"; while :; do sleep 0.02; done"#;
+    let script = r#"exec 2> /dev/null; trap 'sleep 0.2; touch "$1/cleaned"; exit 0' TERM; touch "$1/ready"; while :; do sleep 0.02; done"#;
     let mut command =
         traces.command(&stage, &["a", "--ttl", TTL, "--kill-grace", "1500ms", "--json"], script);
     let running = start(&mut command);
@@ -57,6 +57,9 @@ fn frozen_masters_lose_it_and_term_gives_it_time_to_clean_up() {
     let ended = end(running, BOUND);
     assert_eq!(ended.code, 76, "{ended:?}");
     assert!(traces.has("cleaned") && !ended.err.contains("\"killing\""), "{ended:?}");
+    for line in ended.err.lines() {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "no event: {line}");
+    }
     let place = |event: &str| {
         ended.err.find(&format!("\"event\":\"{event}\"")).unwrap_or_else(|| panic!("{event}: {ended:?}"))
     };
