@@ -98,6 +98,11 @@ impl Job {
         Ok(dup2_stdout(&nothing)?)
     }
 
+    pub(super) fn never_begin(self) {
+        let _ = self.signal(Signal::SIGKILL);
+        self.close();
+    }
+
     /// Until when it may run. Whether that is later than was known.
     pub(super) fn may_run_until(&mut self, deadline: Moment) -> bool {
         // A warden that is gone is reported by its end.

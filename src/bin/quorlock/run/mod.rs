@@ -110,13 +110,14 @@ async fn hold(
         ("QUORLOCK_HOLDER", holder.into()),
     ];
     signals.catch_stops()?;
-    let job = match signals.or(Job::prepare(command, &environment)).await {
-        Ok(job) => job.map_err(|error| Failure::other(format!("cannot start the command: {error}")))?,
-        Err(exit) => {
-            give_back(guard, report).await;
-            return Err(Failure::interrupted(exit, "interrupted; the command was not started"));
-        }
-    };
+    let job = Job::prepare(command, &environment).await;
+    let job = job.map_err(|error| Failure::other(format!("cannot start the command: {error}")))?;
+    // A signal that came meanwhile: nothing begins after it.
+    if let Err(exit) = signals.or(std::future::ready(())).await {
+        job.never_begin();
+        give_back(guard, report).await;
+        return Err(Failure::interrupted(exit, "interrupted; the command was not started"));
+    }
     let Outcome { exit, lost, told_to_end } =
         match Watch::over(&guard, job, signals, report, terms).until_all_ended().await {
             Ok(outcome) => outcome,

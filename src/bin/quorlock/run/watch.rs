@@ -35,6 +35,8 @@ pub(super) struct Watch<'a> {
     /// A signal that wants an end was passed on.
     told_to_end: bool,
     at_risk: bool,
+    /// It cannot be sent a signal, and that was said.
+    out_of_reach: bool,
     /// Others of the group outlive the leader, and that was said.
     lingers: bool,
 }
@@ -74,6 +76,7 @@ impl<'a> Watch<'a> {
             why: String::new(),
             told_to_end: false,
             at_risk: false,
+            out_of_reach: false,
             lingers: false,
         }
     }
@@ -168,7 +171,10 @@ impl<'a> Watch<'a> {
     }
 
     fn end_by(&mut self, signal: Signal) {
-        if let Err(error) = self.job.signal(signal) {
+        if let Err(error) = self.job.signal(signal)
+            && !self.out_of_reach
+        {
+            self.out_of_reach = true;
             let text = format!("the command goes on WITHOUT the lock: it cannot be sent {signal}: {error}");
             self.report.say(Weight::Error, "cannot_signal", &text, json!({ "signal": signal.as_str() }));
         }
