@@ -12,4 +12,6 @@ mod faults;
 mod inspect;
 mod list;
 mod locks;
+#[cfg(target_os = "linux")]
+mod run;
 mod stage;

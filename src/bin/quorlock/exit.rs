@@ -26,6 +26,8 @@ pub(crate) enum Exit {
     Errors,
     /// Fewer masters than a quorum.
     NoMajority,
+    /// A command's own, 126 and 127 of one that cannot be executed, or what busy was remapped to.
+    Code(u8),
 }
 
 impl Exit {
@@ -41,6 +43,7 @@ impl Exit {
             Self::Lost => 76,
             Self::Config => 78,
             Self::Signal(signal) => 128 + signal,
+            Self::Code(code) => code,
         }
     }
 }
