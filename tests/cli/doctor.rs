@@ -329,6 +329,21 @@ fn a_key_without_a_ttl_is_found_and_the_fix_frees_it() {
     stage.doctor(&[]).says("D07", "warning", &["k0", "k4", "2 more without a ttl", "quorlock list"]);
 }
 
+// D07
+#[test]
+fn a_master_full_of_other_keys_is_not_searched_for_minutes() {
+    let stage = Stage::sound();
+    let fill = "for i = 1, 150000 do redis.call('HSET', 'h' .. i, 'f', '1') end return 1";
+    stage.set(&[1], &["EVAL", fill, "0"]);
+    let seen = stage.doctor(&[]);
+    seen.says(
+        "D07",
+        "warning",
+        &["m1 ", "150001 keys without a ttl, too many", "took longer than 3.00 s", "quorlock list"],
+    );
+    assert_eq!(seen.code, 1);
+}
+
 // D02, D16, pitfall 5
 #[test]
 fn replicas_and_masters_that_have_them_are_found() {

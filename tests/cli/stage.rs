@@ -229,7 +229,8 @@ pub(crate) fn plain(stage: &Stage, text: &str) -> String {
                 word => (*word).to_owned(),
             });
         }
-        let joined = shown.join(" ").replace("TIME ms", "TIME").replace("TIME s", "TIME");
+        let joined =
+            shown.join(" ").replace("TIME ms", "TIME").replace("TIME min", "TIME").replace("TIME s", "TIME");
         format!("{indent}{joined}")
     });
     lines.collect::<Vec<_>>().join("\n")
