@@ -44,7 +44,8 @@ pub use client::builder::Builder;
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
 #[cfg(feature = "fred")]
 pub use transport::fred::{
-    Abstention, Admission, FenceFloor, FenceFloorError, Finding, InitError, Inspection, KeyState, Sighting,
+    Abstention, Admission, Contact, FenceFloor, FenceFloorError, Finding, InitError, Inspection, KeyState,
+    Listing, MasterFacts, Overheard, Place, Sighting, Survey, SurveyedMaster, Untold, WallClock,
 };
 
 #[cfg(feature = "tls")]

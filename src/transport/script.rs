@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::protocol::fanout::{Act, Dispatch, Fence};
+use crate::protocol::fencing;
 use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 
 /// The most keys one call of the script may touch, so that no master is held for long.
@@ -16,7 +17,7 @@ pub(crate) const ACT: &str = include_str!("lua/act.lua");
 /// The script for one release, which answers the same.
 pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
 
-/// The script for one act on several keys, all or none.
+/// The script for many acts in one call, each on several keys, all or none.
 pub(crate) const ALL: &str = include_str!("lua/all.lua");
 
 /// The hash of a master's fencing counters: a field for each shard, and `run`, the process that knows them all.
@@ -37,15 +38,16 @@ pub(crate) const fn letter(dispatch: &Dispatch) -> &'static str {
     }
 }
 
-/// The value that is compared, and the number that goes with it, for an act that has to do with a counter. `|` is in no
-/// holder id.
-pub(crate) fn fenced_holder(holder: &[u8], fence: Fence) -> (Vec<u8>, i64) {
-    let (value, number) = match fence {
-        Fence::Propose(number) => (holder.to_vec(), number),
-        Fence::Raise { seen, to } => ([holder, format!("|{seen}").as_bytes()].concat(), to),
-        Fence::Restore(token) => (holder.to_vec(), token.as_u64()),
+/// Holder, shards and number in one argument, for an act that has to do with counters. `|` is in no holder id.
+pub(crate) fn fenced_holder(holder: &[u8], keys: &[Bytes], fence: Fence) -> Vec<u8> {
+    let shards: Vec<String> = keys.iter().map(|key| fencing::shard(key).to_string()).collect();
+    let shards = shards.join(",");
+    let rest = match fence {
+        Fence::Propose(number) => format!("|{shards}|{number}"),
+        Fence::Raise { seen, to } => format!("|{seen}|{shards}|{to}"),
+        Fence::Restore(token) => format!("|{shards}|{token}"),
     };
-    (value, i64::try_from(number).unwrap_or(i64::MAX))
+    [holder, rest.as_bytes()].concat()
 }
 
 /// The number that came with a grant to a claim that is fenced.

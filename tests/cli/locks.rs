@@ -264,3 +264,17 @@ fn masters_that_forgot_together_are_named_until_fence_floor_says_where_to_go_on(
     assert!(next["fence"].as_u64() > set["floor"].as_u64(), "{next} after {set}");
     assert!(stage.quorlock(["fence-floor"]).ok().contains("no floor was set"));
 }
+
+#[test]
+fn run_with_a_fence_gives_the_command_a_token_and_without_one_none() {
+    let stage = Stage::new();
+    let fence = |more: &[&str]| {
+        let tell = ["--", "sh", "-c", "echo \"token ${QUORLOCK_FENCE:-none}\""];
+        let words = ["run", "a", "--wait", "50s"].iter().chain(more).chain(&tell);
+        let ended = run(stage.command(words).env("QUORLOCK_FENCE", "3"));
+        ended.ok().trim_start_matches("token ").to_owned()
+    };
+    let tokens: Vec<u64> = (0..3).map(|_| fence(&["--fence"]).parse().unwrap()).collect();
+    assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
+    assert_eq!(fence(&[]), "none");
+}

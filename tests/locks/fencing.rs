@@ -233,12 +233,12 @@ fn a_fenced_lock_is_seen_extended_and_released_by_its_holder_id_alone() {
             let Ok(KeyState::Held { holder: seen, fence, .. }) = &sighting.key else {
                 panic!("{sighting:?}")
             };
-            assert_eq!((seen.as_slice(), *fence), (holder.as_bytes(), Some(token)));
+            assert_eq!((seen.as_slice(), *fence), (holder.as_bytes(), Some(token.as_u64())));
         }
         let Finding::Held { holder: seen, fence, votes, .. } = inspection.finding(&policy()) else {
             panic!("{inspection:?}")
         };
-        assert_eq!((seen.as_slice(), fence, votes), (holder.as_bytes(), Some(token), 5));
+        assert_eq!((seen.as_slice(), fence, votes), (holder.as_bytes(), Some(token.as_u64()), 5));
         let guard = client.extend_as("r", &holder, ms(20_000)).await.unwrap();
         eventually("five are extended", SOON, || {
             (0..5).all(|index| fleet[index].pttl("r").unwrap() > 15_100)

@@ -14,7 +14,6 @@ use tokio_util::sync::ReusableBoxFuture;
 use super::classify;
 use super::connect::Scripts;
 use crate::protocol::fanout::{Act, Link};
-use crate::protocol::fencing;
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
 
@@ -33,9 +32,29 @@ enum Kind {
     Claim,
     /// A release alone needs less than the script for many.
     Release,
-    /// One act on several keys, all or none.
+    /// Asks for several keys each, all or none.
     All,
     Batch,
+}
+
+/// What goes in one call: asks of a kind, with no more keys together than a master does at once.
+#[derive(Default)]
+pub(super) struct Load {
+    keys: usize,
+    several: bool,
+}
+
+impl Load {
+    /// Counts `ask` in, unless it has to wait for the next call.
+    pub(super) fn takes(&mut self, ask: &Ask) -> bool {
+        let keys = self.keys + ask.keys().len();
+        let several = ask.is_for_several();
+        let goes = self.keys == 0 || keys <= script::MOST_KEYS && self.several == several;
+        if goes {
+            *self = Self { keys, several };
+        }
+        goes
+    }
 }
 
 impl Call {
@@ -47,8 +66,8 @@ impl Call {
     /// Makes the call ready for its first poll, which sends it.
     pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str) {
         let (kind, request) = match self.asks.as_slice() {
+            asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts, run_id)),
             [ask] => match (ask.single(), ask.dispatch().act) {
-                (None, _) => (Kind::All, Request::all(ask, scripts, run_id)),
                 (Some(key), Act::Claim) if ask.dispatch().fence.is_none() => {
                     (Kind::Claim, Request::claim(key, ask))
                 }
@@ -76,18 +95,16 @@ impl Call {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
-            (Kind::All, reply) => {
-                let ask = self.asks.pop()?;
-                let (vote, number) = classify::on_all(ask.dispatch(), reply, ask.keys());
-                let no_master = says_no_master(&vote).map(ToOwned::to_owned);
-                ask.answer_numbered(vote, number, link);
-                return no_master;
-            }
-            (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
+            (Kind::Batch | Kind::All, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
                     let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
-                        let (vote, number) = classify::one_of_many(ask.dispatch(), said);
+                        let (act, number) = (ask.dispatch().act, classify::number(ask.dispatch(), said));
+                        let vote = match self.kind {
+                            _ if number.is_some() => Vote::Granted,
+                            Kind::All => classify::on_all(act, said, ask.keys()),
+                            _ => classify::one(act, said),
+                        };
                         if let Some(words) = says_no_master(&vote) {
                             no_master = Some(words.to_owned());
                         }
@@ -136,19 +153,16 @@ impl Request {
     }
 
     fn batch(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
-        let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch())).collect();
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
         let mut args = Vec::with_capacity(3 + asks.len() * if ttl.is_some() { 1 } else { 2 });
-        args.push(Value::from(acts));
+        args.push(Value::from(letters(asks)));
         args.push(ttl.map_or(Value::from_static_str(""), |ttl| Value::Integer(ttl.into())));
         args.extend(asks.iter().map(holder));
         if ttl.is_none() {
             args.extend(asks.iter().map(|ask| Value::Integer(ask.dispatch().ttl.as_millis().into())));
         }
-        if asks.iter().any(|ask| ask.dispatch().fence.is_some()) {
-            args.push(Value::String(run_id.clone()));
-        }
+        args.extend(process(asks, run_id));
         let script = match scripts {
             Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
             Scripts::Text => Script::Text(script::ACT),
@@ -156,22 +170,20 @@ impl Request {
         Self::Script { script, keys, args }
     }
 
-    fn all(ask: &Ask, scripts: &Scripts, run_id: &Str) -> Self {
+    fn all(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
         let script = match scripts {
             Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
             Scripts::Text => Script::Text(script::ALL),
         };
-        let dispatch = ask.dispatch();
-        let keys = ask.keys().iter().cloned().map(Key::from).collect();
-        let letter = Value::from_static_str(script::letter(dispatch));
-        let ttl = Value::Integer(dispatch.ttl.as_millis().into());
-        let mut args = vec![letter, Value::Bytes(ask.holder()), ttl];
-        if let Some(fence) = dispatch.fence {
-            let (holder, number) = script::fenced_holder(&ask.holder(), fence);
-            args[1] = Value::Bytes(holder.into());
-            args.extend([Value::String(run_id.clone()), Value::Integer(number)]);
-            args.extend(ask.keys().iter().map(|key| Value::Integer(fencing::shard(key).into())));
+        let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
+        let mut args = Vec::with_capacity(2 + 3 * asks.len());
+        args.push(Value::from(letters(asks)));
+        for ask in asks {
+            args.push(Value::from(ask.keys().len() as i64));
+            args.push(holder(ask));
+            args.push(Value::Integer(ask.dispatch().ttl.as_millis().into()));
         }
+        args.extend(process(asks, run_id));
         Self::Script { script, keys, args }
     }
 
@@ -187,17 +199,22 @@ impl Request {
     }
 }
 
-/// Who signs the key, and what there is to do with a counter.
+/// Who signs the keys, and what there is to do with their counters.
 fn holder(ask: &Ask) -> Value {
     Value::Bytes(match ask.dispatch().fence {
         None => ask.holder(),
-        Some(fence) => {
-            let (mut holder, number) = script::fenced_holder(&ask.holder(), fence);
-            let shard = ask.keys().first().map_or(0, |key| fencing::shard(key));
-            holder.extend_from_slice(format!("|{shard}|{number}").as_bytes());
-            holder.into()
-        }
+        Some(fence) => script::fenced_holder(&ask.holder(), ask.keys(), fence).into(),
     })
+}
+
+/// The process whose counters they are, if any act has to do with one.
+fn process(asks: &[Ask], run_id: &Str) -> Option<Value> {
+    asks.iter().any(|ask| ask.dispatch().fence.is_some()).then(|| Value::String(run_id.clone()))
+}
+
+/// Their acts, as the scripts read them.
+fn letters(asks: &[Ask]) -> String {
+    asks.iter().map(|ask| script::letter(ask.dispatch())).collect()
 }
 
 /// The ttl that all asks share; deletes share any.

@@ -26,21 +26,6 @@ pub(super) fn lone_release(reply: Result<Value, Error>) -> Vote {
     }
 }
 
-/// The answer to one act on several keys.
-pub(super) fn on_all(
-    dispatch: &Dispatch,
-    reply: Result<Value, Error>,
-    keys: &[Bytes],
-) -> (Vote, Option<u64>) {
-    match reply {
-        Ok(said) => match number(dispatch, &said) {
-            Some(number) => (Vote::Granted, Some(number)),
-            None => (sound(dispatch.act, script::vote_on_all(read(&said), keys)), None),
-        },
-        Err(error) => (fault(&error, script::batch_refusal), None),
-    }
-}
-
 /// The answer to a batch of `count` acts: a list of as many answers, or the same vote for all.
 pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Value>, Vote> {
     match reply {
@@ -54,14 +39,8 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
     }
 }
 
-/// One answer out of a batch.
-pub(super) fn one_of_many(dispatch: &Dispatch, said: &Value) -> (Vote, Option<u64>) {
-    let number = number(dispatch, said);
-    (if number.is_some() { Vote::Granted } else { one(dispatch.act, said) }, number)
-}
-
 /// The number that the key of a fenced claim took. Such a claim has no other yes.
-fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
+pub(super) fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
     match dispatch.fence {
         Some(Fence::Propose(_)) => script::number(read(said)),
         _ => None,
@@ -71,6 +50,11 @@ fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
 /// One answer.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
     sound(act, script::vote(read(said)))
+}
+
+/// One answer out of a batch, for an act on several keys.
+pub(super) fn on_all(act: Act, said: &Value, keys: &[Bytes]) -> Vote {
+    sound(act, script::vote_on_all(read(said), keys))
 }
 
 fn read(said: &Value) -> Said<'_> {
