@@ -221,7 +221,7 @@ async fn look_on(line: &Option<Line>) -> Seen {
     }
 }
 
-pub(super) async fn look(client: &Client, run_id: &str) -> Seen {
+async fn look(client: &Client, run_id: &str) -> Seen {
     let said = client.eval::<String, _, _, _>(COUNTERS_SCRIPT, vec![COUNTERS], vec![run_id]);
     match said.await {
         Ok(said) if said == "counts" => Seen::Counts,

@@ -11,7 +11,6 @@ use futures::future::join_all;
 
 use super::admission::{ADMITTED, QUARANTINE};
 use super::connect::{Connection, Dialer, explain};
-use super::counters::{self, Seen};
 use super::inspection::{Abstention, Inspection, KeyState, Sighting};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::Quorum;
@@ -137,8 +136,8 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
     if !troubles.is_empty() {
         return Err(InitError { troubles, admitted: Vec::new() });
     }
-    let looks = connections.iter().map(|one| counters::look(&one.client, &one.info.run_id));
-    let never_fenced = join_all(looks).await.iter().all(|seen| *seen == Seen::None);
+    let looks = connections.iter().map(|one| one.client.exists::<i64, _>(COUNTERS));
+    let never_fenced = join_all(looks).await.into_iter().all(|count| count.is_ok_and(|count| count == 0));
     let mut admitted = Vec::new();
     for (name, connection) in names.iter().zip(&connections) {
         let first = if never_fenced { "first" } else { "" }.to_owned();
