@@ -615,7 +615,7 @@ fn a_user_with_few_rights_is_told_which_are_missing_and_what_was_not_checked() {
         seen.says(id, "unchecked", &["NOPERM", &fix]);
     }
     stage.set(&[1], &["SET", "a", "web:1/0f2c3a4b-1111-4222-8333-123456789abc"]);
-    as_user(client).says("D07", "unchecked", &["2 keys without a ttl", "+scan +getrange"]);
+    as_user(client).says("D07", "warning", &["3 keys without a ttl", "+scan +getrange"]);
     let seen = as_user(&client.replace(" +pexpire", "").replace(" +script|load", ""));
     seen.says("D13", "error", &["pexpire, script|load", "ACL SETUSER your-user +pexpire +script|load"]);
     assert_eq!(seen.code, 3);

@@ -1,13 +1,18 @@
 //! What can be said on the command line.
 
+mod beds;
+mod global;
+
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
+
 use crate::explain::catalog::Lang;
+pub(crate) use beds::{Demo, DemoWorker, Testbed};
+pub(crate) use global::Global;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 not held (somebody else's, or nobody's); 2 bad usage or values; 69 no quorum; 75 busy, or the \
@@ -34,50 +39,6 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// What all commands understand, before or after their name.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
-    /// The masters, five as a rule, the same for every client of a fleet.
-    ///
-    /// Other users of this machine see a command's arguments in `ps`: give URLs with passwords by the environment
-    /// or by --config.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL,URL,…",
-        value_delimiter = ',',
-        env = "QUORLOCK_MASTERS",
-        hide_env_values = true
-    )]
-    pub(crate) masters: Vec<String>,
-    /// A TOML file with any of: masters, user, password, master_timeout, max_ttl, min_votes, label (and with TLS: ca,
-    /// client_certificate, client_key). Options win over it.
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// How long one master may take to answer [default: 500ms].
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
-    pub(crate) master_timeout: Option<Duration>,
-    /// The fleet's longest ttl, the same for every client [default: 60s].
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
-    pub(crate) max_ttl: Option<Duration>,
-    /// Needs more votes than the majority, the same for every client.
-    #[arg(long, global = true, value_name = "VOTES")]
-    pub(crate) min_votes: Option<usize>,
-    /// The readable part of holder ids [default: host:pid].
-    #[arg(long, global = true, value_name = "TEXT")]
-    pub(crate) label: Option<String>,
-    /// Prints one JSON object instead of text.
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Says nothing on standard error but errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Says more on standard error; twice for everything.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
 }
 
 #[cfg(target_os = "linux")]
@@ -158,6 +119,7 @@ pub(crate) enum Command {
     /// Has fencing go on where too many masters lost their counters together.
     ///
     /// By calling it you assert that no fencing token above the floor was handed out.
+    #[command(after_help = "Example: quorlock fence-floor")]
     FenceFloor(FenceFloor),
     /// Masters on this machine, and faults on them.
     #[command(
@@ -316,71 +278,4 @@ pub(crate) struct Explain {
     /// The language.
     #[arg(long, value_name = "LANG", default_value = "en")]
     pub(crate) lang: Lang,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Testbed {
-    /// Starts five masters, or as many as `--masters N` says, admits them, and prints what to export.
-    ///
-    /// For a shell: eval "$(quorlock testbed up)"
-    Up {
-        /// As processes of this machine, which is the only way here; containers: sh docker/run.sh shell --docker.
-        #[arg(long)]
-        local: bool,
-        /// Each with a wall clock of its own, for clock-step and clock-slew; takes a C compiler.
-        #[arg(long)]
-        clocks: bool,
-    },
-    /// Ends them.
-    Down,
-    /// Shows how they are.
-    Status {
-        /// Those in containers that are up under this project's name.
-        #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
-        containers: Option<String>,
-    },
-    /// Puts a fault in place at one of them.
-    Fault {
-        /// 1 to 5, or m1 to m5.
-        #[arg(value_parser = master)]
-        master: usize,
-        /// kill, restart-empty, restart-with-data, restart-old-snapshot, snapshot, freeze, thaw, flush, pause-writes[=MS],
-        /// out-of-memory, clock-step=MS, clock-slew=PPM; with containers also cut, join, promote-replica, and on the way to a
-        /// master slow[=MS], lose-replies, lose-requests, blackhole, reset, refuse.
-        #[arg(value_parser = |word: &str| word.parse::<quorlock::testbed::Fault>())]
-        fault: quorlock::testbed::Fault,
-        /// Takes it away again.
-        #[arg(long)]
-        undo: bool,
-        /// At one of those in containers that are up under this project's name.
-        #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
-        containers: Option<String>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// How long the contenders work; slow machines take longer.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(15..=3600))]
-    pub(crate) seconds: u64,
-    /// How many processes want the lock.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(3..=64))]
-    pub(crate) contenders: u8,
-    /// On five containers that are up under this project's name, instead of processes: as `docker/run.sh demo` does.
-    #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
-    pub(crate) containers: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoWorker {
-    /// The counter's file.
-    #[arg(long)]
-    pub(crate) counter: PathBuf,
-    #[arg(long, value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
-}
-
-fn master(text: &str) -> Result<usize, String> {
-    let number = text.strip_prefix('m').unwrap_or(text);
-    number.parse().ok().filter(|number| *number > 0).ok_or_else(|| "masters are called m1, m2, …".to_owned())
 }
