@@ -163,6 +163,11 @@ run_tests() {
         logged cargo test --all-features --no-fail-fast --lib --bins --tests "$@" || status=$?
         tally_libtest
     fi
+    if [ -n "${QUORLOCK_PYTHON:-}" ]; then run_ignored locks "$@"
+    elif [ $# -eq 0 ]; then
+        say 'skipped, since they need QUORLOCK_PYTHON, a Python with the packages of tests/locks/mixed/requirements.txt:'
+        cargo test -q --all-features --test locks -- --list --ignored 2>/dev/null | sed -n 's/: test$//p' >&2 || true
+    fi
     if [ "$where" = docker ]; then run_container_tests "$@"
     elif [ $# -eq 0 ]; then
         say 'skipped, since they need containers:'
@@ -182,17 +187,24 @@ run_tests() {
     return "$status"
 }
 
-# The tests on containers are ignored unless asked for, which is what names them as skipped.
+# The tests on containers.
 run_container_tests() {
     # Not before: the other tests have no use for them, and are measured by the same clocks.
     containers_up proxy,failover,tls
+    run_ignored docker "$@"
+}
+
+# Tests that are ignored unless asked for, which is what names them as skipped.
+run_ignored() { # BINARY ARGUMENTS...
+    binary=$1
+    shift
     before=$((passed + failed)) ignored=$skipped
     if cargo nextest --version >/dev/null 2>&1; then
-        logged cargo nextest run --all-features --no-fail-fast --test docker --run-ignored only --test-threads 1 \
+        logged cargo nextest run --all-features --no-fail-fast --test "$binary" --run-ignored only --test-threads 1 \
             --no-tests pass "$@" || status=$?
         tally_nextest
     else
-        logged cargo test --all-features --no-fail-fast --test docker "$@" -- --ignored --test-threads 1 || status=$?
+        logged cargo test --all-features --no-fail-fast --test "$binary" "$@" -- --ignored --test-threads 1 || status=$?
         tally_libtest
     fi
     # They were counted as skipped before.

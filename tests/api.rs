@@ -139,3 +139,26 @@ fn errors_read_as_sentences_and_lead_to_their_source() {
     assert!(error.to_string().contains("the resource is empty"));
     assert!(!AcquireError::Closed.is_retryable());
 }
+
+// B107
+#[test]
+fn the_front_page_promises_no_more_than_a_lease_can() {
+    let page = include_str!("../README.md");
+    // As a reader has it, whatever the width of lines.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (first, _) = page.split_once("## Try it").expect("the first screen ends there");
+    let first = words(first);
+    for said in [
+        "It is a lease, not a mutex",
+        "Not promised",
+        "side effects after the validity ended",
+        "A process can be paused",
+        "wall clock is stepped forward",
+        "a master that restarted",
+        "`guard.is_valid()` right before each effect",
+        "`FLUSHALL`, `SWAPDB`, `REPLICAOF`, eviction",
+    ] {
+        assert!(first.contains(said), "the first screen does not say: {said}");
+    }
+    assert!(!words(page).to_lowercase().contains("exactly once"));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::holder::HolderId;
-use crate::protocol::attempt::{Attempt, Stage};
+use crate::protocol::attempt::Attempt;
 use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::time::Moment;
@@ -45,7 +45,7 @@ pub(super) fn report(resources: &Resources, holder: &HolderId, attempt: &Attempt
         tracing::info!(resource = resource(), %holder, "key created anew where it was missing");
     }
     if news.lost
-        && let Stage::Lost(why) = attempt.stage()
+        && let Some(why) = attempt.loss()
     {
         tracing::error!(resource = resource(), %holder, ?why, "lost");
     }

@@ -218,11 +218,11 @@ impl Stake {
         }
         let why = match self.step(|attempt, now| {
             attempt.on_time(now);
-            attempt.stage()
+            (attempt.loss(), attempt.stage())
         }) {
-            Stage::Lost(loss) => loss.into(),
-            Stage::Released => Why::Released,
-            Stage::Claiming | Stage::Failed | Stage::Held => Why::Expired,
+            (Some(loss), _) => loss.into(),
+            (None, Stage::Released) => Why::Released,
+            (None, _) => Why::Expired,
         };
         Some(Lost { resources: self.resources.to_string(), why })
     }

@@ -48,6 +48,15 @@ pub enum Released {
 }
 
 impl Attempt {
+    /// Why the lease was lost, if it was; giving back what was lost does not change that (hazard H26).
+    #[must_use]
+    pub const fn loss(&self) -> Option<Loss> {
+        match (self.stage(), self.releasing.outcome) {
+            (Stage::Lost(why), _) | (_, Some(Released::AlreadyLost(why))) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Gives the lease back. A second call does nothing.
     pub fn release(&mut self, now: Moment) {
         self.news.deadline = true;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorlock::testbed::{Data, Fault, Reply};
+use quorlock::testbed::{Data, Fault, Reply, Testbed};
 use quorlock::{AcquireError, Admission, Redlock, Released};
 use tokio::task::JoinSet;
 
@@ -151,6 +151,23 @@ fn a_client_can_be_made_while_all_masters_are_down() {
         (0..5).for_each(|index| fleet[index].restart(Data::Empty).unwrap());
         voters(&client, 5).await;
         works(&client, 5).await;
+    });
+}
+
+// B79
+#[test]
+fn a_host_that_no_name_service_knows_is_a_master_that_is_down() {
+    run(async {
+        let fleet = Fleet::start().await;
+        let mut urls = fleet.urls();
+        urls[0] = "redis://quorlock.invalid".to_owned();
+        let (client, took) = timed(fleet.builder().masters(urls).connect()).await;
+        assert!(took < ms(3_000), "{took:?}");
+        let client = client.unwrap();
+        works(&client, 5).await;
+        fleet.tell(0..3, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        let lines = refusal(&client).await;
+        assert!(lines[0].contains("quorlock.invalid") && lines[0].contains("unreachable"), "{lines:#?}");
     });
 }
 
@@ -475,6 +492,34 @@ fn missing_rights_are_told_with_the_acl_line_before_any_lock_is_taken() {
         );
         assert!(fleet.keys().is_empty());
         assert!((0..5).all(|index| fleet.calls(index, "set") == 0));
+    });
+}
+
+/// Five masters without these commands, and a client of them.
+async fn without(commands: &[&str]) -> (Testbed, Redlock) {
+    let renamed = commands.iter().flat_map(|command| ["--rename-command", command, ""]);
+    let bed = Testbed::builder().arguments(renamed).start().unwrap();
+    let client = Redlock::builder().masters(bed.urls()).policy(policy()).connect().await.unwrap();
+    (bed, client)
+}
+
+// B72: commands that were renamed away
+#[test]
+fn masters_without_scripts_are_told_before_any_lock_is_taken() {
+    run(async {
+        let (bed, client) = without(&["EVAL", "EVALSHA"]).await;
+        refused_with(&client, 0..5, "unknown command").await;
+        assert!(bed.masters().iter().all(|master| master.keys().unwrap().is_empty()));
+    });
+}
+
+// B73: RESP2 alone
+#[test]
+fn masters_without_resp3_are_told_in_their_own_words() {
+    run(async {
+        let (bed, client) = without(&["HELLO"]).await;
+        refused_with(&client, 0..5, "HELLO").await;
+        assert!(bed.masters().iter().all(|master| master.keys().unwrap().is_empty()));
     });
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorlock::testbed::LocalMaster;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -26,6 +26,7 @@ struct Path {
     replies_late_ms: AtomicU64,
     swallow: AtomicBool,
     silent: AtomicBool,
+    cut: Notify,
 }
 
 impl Proxy {
@@ -69,6 +70,11 @@ impl Proxy {
         !self.path.swallow.load(Ordering::Relaxed)
     }
 
+    /// Closes the client's connections. What they had sent is still delivered.
+    pub(crate) fn cut(&self) {
+        self.path.cut.notify_waiters();
+    }
+
     /// Nothing passes, nothing is closed.
     pub(crate) fn be_silent(&self, silent: bool) {
         self.path.silent.store(silent, Ordering::Relaxed);
@@ -86,11 +92,15 @@ impl Path {
         let _ = (near.set_nodelay(true), far.set_nodelay(true));
         let (near_read, near_write) = near.into_split();
         let (far_read, far_write) = far.into_split();
+        let requests = self.pump(near_read, far_write, &self.requests_late_ms, None);
+        tokio::pin!(requests);
         // Either direction's end ends both.
         tokio::select! {
-            () = self.pump(near_read, far_write, &self.requests_late_ms, None) => {}
-            () = self.pump(far_read, near_write, &self.replies_late_ms, Some(&self.swallow)) => {}
+            () = &mut requests => return,
+            () = self.pump(far_read, near_write, &self.replies_late_ms, Some(&self.swallow)) => return,
+            () = self.cut.notified() => {}
         }
+        requests.await;
     }
 
     async fn pump(

@@ -34,8 +34,10 @@ fn an_expired_holder_does_not_release_the_next_one() {
             pause(ms(395 + 10 * n)).await;
             let new = rival.on(&key).wait(ms(2_000)).acquire().await.unwrap();
             assert!(!old.is_valid());
+            let hold = old.hold();
             let Released::AlreadyLost(lost) = old.release().await else { panic!("it was not lost") };
             assert_eq!(lost.why(), Why::Expired);
+            assert_eq!(hold.lost().await.why(), Why::Expired);
             pause(ms(50)).await;
             assert!(fleet.backing(&new) >= 3);
             contended(client.on(&key).try_acquire().await.unwrap_err());
@@ -156,11 +158,14 @@ fn a_guard_of_a_vanished_lock_says_so_when_released() {
         eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
         (0..5).for_each(|index| assert_eq!(fleet.ask(index, &["DEL", "r"]).integer(), Some(1)));
         assert_eq!(guard.lost().await.why(), Why::Vanished);
+        let hold = guard.hold();
         assert!(
             matches!(guard.extend(ms(900)).await, Err(ExtendError::Lost(lost)) if lost.why() == Why::Vanished)
         );
         let Released::AlreadyLost(lost) = guard.release().await else { panic!("it was lost") };
         assert_eq!(lost.why(), Why::Vanished);
+        // Nor does a worker hear of it as of a lock given back.
+        assert_eq!(hold.lost().await.why(), Why::Vanished);
         fleet.nothing_left(SOON).await;
     });
 }

@@ -512,6 +512,59 @@ fn max_hold_ends_a_hold_that_could_be_renewed() {
     });
 }
 
+// B108
+#[test]
+fn locks_whose_keys_are_evicted_are_lost_in_time_and_the_others_stay() {
+    run(async {
+        const LOCKS: usize = 30;
+        let fleet = Fleet::start().await;
+        let client = fleet.client().await;
+        let mut guards = Vec::new();
+        for n in 0..LOCKS {
+            guards.push(client.on(format!("r{n}")).ttl(ms(1_500)).acquire().await.unwrap());
+        }
+        for index in 0..3 {
+            let room = (fleet.stat(index, "used_memory") + 256 * 1024).to_string();
+            fleet.tell([index], &["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
+            fleet.tell([index], &["CONFIG", "SET", "maxmemory", &room]);
+        }
+        let fill = "local last = redis.call('INCRBY', 'ballast', 40)
+            for i = last - 39, last do redis.call('SET', 'ballast' .. i, string.rep('x', 1000)) end";
+        let mut short_since = vec![None; LOCKS];
+        let began = Instant::now();
+        while began.elapsed() < ms(3_000) {
+            for index in 0..3 {
+                fleet.ask(index, &["EVAL", fill, "0"]);
+            }
+            for (guard, since) in guards.iter().zip(&mut short_since) {
+                let keys = fleet.backing(guard);
+                if keys >= 3 || !guard.is_valid() {
+                    *since = None;
+                    continue;
+                }
+                // A period of 500 ms, the master timeout of 300 ms, and room.
+                let short = since.get_or_insert_with(Instant::now).elapsed();
+                assert!(short < ms(1_400), "valid with {keys} keys for {short:?}");
+            }
+        }
+        assert!(fleet.stat(0, "evicted_keys") > 0, "nothing was evicted");
+        for index in 0..3 {
+            fleet.tell([index], &["CONFIG", "SET", "maxmemory", "0"]);
+        }
+        pause(ms(1_000)).await;
+        let mut lost = 0;
+        for guard in &guards {
+            if guard.is_valid() {
+                eventually("healed", SOON, || fleet.backing(guard) == 5).await;
+            } else {
+                assert_eq!(guard.lost().await.why(), Why::Vanished);
+                lost += 1;
+            }
+        }
+        assert!(lost > 0, "it evicted too little to show anything");
+    });
+}
+
 // B41, rule 10
 #[test]
 fn the_holder_is_told_at_the_deadline_not_later_and_not_before() {

@@ -76,12 +76,18 @@ fn a_set_in_a_broken_connection_is_deleted_on_the_next_one() {
         let fleet = Fleet::with(policy().with_max_ttl(ms(20_000))).await;
         let paths = Paths::to(&fleet).await;
         let client = client(fleet.builder().masters(paths.urls())).await;
-        // Requests lie about for 700 ms while the client gives up, closes the connections, and opens others.
+        // The requests lie about for 700 ms, while their connections break and others are made.
         (0..3).for_each(|index| paths[index].delay_requests(ms(700)));
-        no_quorum(client.on("r").ttl(ms(20_000)).try_acquire().await.unwrap_err());
-        fleet.hang_up([3, 4]);
-        (0..3).for_each(|index| paths[index].delay_requests(Duration::ZERO));
-        pause(ms(900)).await;
+        let before: Vec<_> = (0..3).map(|index| fleet.calls(index, "set")).collect();
+        let request = client.on("r").ttl(ms(20_000));
+        let refused = tokio::spawn(async move { no_quorum(request.try_acquire().await.unwrap_err()) });
+        eventually("two granted it", SOON, || fleet.occupied("r") == 2).await;
+        (0..3).for_each(|index| {
+            paths[index].delay_requests(Duration::ZERO);
+            paths[index].cut();
+        });
+        refused.await.unwrap();
+        eventually("the old requests came", SOON, || (0..3).all(|n| fleet.calls(n, "set") > before[n])).await;
         fleet.nothing_left(ms(4_000)).await;
         voters(&client, 5).await;
     });
