@@ -12,6 +12,7 @@ mod faults;
 mod inspect;
 mod list;
 mod locks;
+mod pages;
 #[cfg(target_os = "linux")]
 mod run;
 mod stage;

@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) master_timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
     pub(crate) max_ttl: Option<Duration>,
     pub(crate) min_votes: Option<usize>,
     pub(crate) label: Option<String>,
@@ -26,11 +27,12 @@ pub(crate) struct Config {
     pub(crate) client_key: Option<PathBuf>,
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "masters",
     "user",
     "password",
     "master_timeout",
+    "connect_timeout",
     "max_ttl",
     "min_votes",
     "label",
@@ -68,6 +70,7 @@ impl Config {
             user: of("user").text()?,
             password: of("password").text()?,
             master_timeout: of("master_timeout").duration()?,
+            connect_timeout: of("connect_timeout").duration()?,
             max_ttl: of("max_ttl").duration()?,
             min_votes: of("min_votes").count()?,
             label: of("label").text()?,

@@ -18,6 +18,7 @@ mod init;
 mod inspect;
 mod list;
 mod output;
+mod pages;
 mod release;
 #[cfg(target_os = "linux")]
 mod run;
@@ -67,6 +68,8 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Init => init::run(global).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
+        Command::Completions(args) => Ok(pages::completions(args)),
+        Command::Man(args) => pages::man(args),
         Command::DemoWorker(args) => demo::worker::run(global, args).await,
     }
 }
