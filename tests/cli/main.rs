@@ -16,3 +16,5 @@ mod pages;
 #[cfg(target_os = "linux")]
 mod run;
 mod stage;
+#[cfg(feature = "top")]
+mod top;

@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
 pub(crate) use doctor::{Doctor, Explain};
-pub(crate) use locks::{Acquire, Extend, Inspect, List, Release};
+pub(crate) use locks::{Acquire, Extend, Inspect, List, Release, Top};
 pub(crate) use pages::{Completions, Man};
 #[cfg(target_os = "linux")]
 pub(crate) use run::{Run, RunCommand};
@@ -125,6 +125,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'"
     )]
     List(List),
+    /// Shows masters, held locks and what happens to them, as it goes on. Writes nothing.
+    ///
+    /// In a terminal: q quits, arrows move and sort, / filters, ? tells the rest. Elsewhere lines, or with --json an object for
+    /// each look. It looks as `inspect` and `list` do, as gently: what begins and ends between two looks is not seen.
+    #[command(
+        after_help = "Examples:\n  quorlock top 'order:*'\n  quorlock top --plain --every 5s --count 12\n  \
+                            quorlock top --json | jq -c '.events[]'"
+    )]
+    Top(Top),
     /// Finds what is wrong with the masters and with how locks are used, and says how to mend it. Changes nothing.
     ///
     /// It looks for the five pitfalls of locks on Redis (P1 to P5) and for what leads to them (D01 to D16). What it may not look

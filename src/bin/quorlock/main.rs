@@ -25,6 +25,7 @@ mod run;
 mod signals;
 mod table;
 mod testbed;
+mod top;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
         Command::List(args) => list::run(global, args).await,
+        Command::Top(args) => top::run(global, args).await,
         Command::Doctor(args) => doctor::run(global, args).await,
         Command::Explain(args) => explain::run(global, args),
         Command::Init => init::run(global).await,
@@ -112,6 +114,7 @@ fn told_by_itself(cli: &Cli) -> Told {
         Command::Run(run) if cli.global.json && run.json_fd.is_none() => Told::InEvents,
         #[cfg(target_os = "linux")]
         Command::Run(_) => Told::OfItsLock,
+        Command::Top(_) => Told::InEvents,
         _ => Told::Nothing,
     }
 }

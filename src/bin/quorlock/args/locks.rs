@@ -58,3 +58,22 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Which resources, as SCAN has it: * any text, ? any letter, [ab] either.
+    #[arg(default_value = "*")]
+    pub(crate) pattern: OsString,
+    /// How long to pause between two looks.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
+    pub(crate) every: Duration,
+    /// Ends after so many looks.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// At most so many resources.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+    /// Prints lines, as it does where standard output is no terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
