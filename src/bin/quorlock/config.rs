@@ -140,11 +140,12 @@ mod tests {
 
     #[test]
     fn everything_can_be_said() {
-        let text = "masters = ['redis://a', 'redis://b']\nuser = 'u'\npassword = 'p'\nmaster_timeout = '200ms'\n\
+        let text = "masters = ['redis://a', 'redis://b']\nuser = 'u'\npassword = 'p'\nmaster_timeout = '200ms'\nconnect_timeout = '2s'\n\
                     max_ttl = '30s'\nmin_votes = 4\nlabel = 'me'\nca = 'ca.pem'";
         let config = Config::parse(text, Path::new("/etc/q")).unwrap();
         assert_eq!(config.masters, ["redis://a", "redis://b"]);
         assert_eq!(config.master_timeout, Some(Duration::from_millis(200)));
+        assert_eq!(config.connect_timeout, Some(Duration::from_secs(2)));
         assert_eq!((config.min_votes, config.label.as_deref()), (Some(4), Some("me")));
         assert_eq!(config.ca, Some("/etc/q/ca.pem".into()));
         assert!(Config::parse("", Path::new("")).is_ok());
