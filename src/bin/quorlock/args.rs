@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
 pub(crate) use doctor::{Doctor, Explain};
-pub(crate) use locks::{Acquire, Extend, Inspect, List, Release, Top};
+pub(crate) use locks::{Acquire, Extend, FenceFloor, Inspect, List, Release, Top};
 pub(crate) use pages::{Completions, Man};
 #[cfg(target_os = "linux")]
 pub(crate) use run::{Run, RunCommand};
@@ -152,6 +152,11 @@ pub(crate) enum Command {
         after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
     )]
     Init,
+    /// Has fencing go on where too many masters lost their counters together.
+    ///
+    /// By calling it you assert that no fencing token above the floor was handed out.
+    #[command(after_help = "Example: quorlock fence-floor 1764547200000000")]
+    FenceFloor(FenceFloor),
     /// Masters on this machine, and faults on them.
     #[command(
         subcommand,

@@ -18,6 +18,10 @@ pub(crate) struct Acquire {
     /// How long to wait for it; 0s tries once.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
+    /// Prints a fencing token behind the holder id: a number that rises with every fenced hold of the resource, for
+    /// whoever must refuse what comes from a holder that is over.
+    #[arg(long)]
+    pub(crate) fence: bool,
 }
 
 #[derive(Debug, Args)]
@@ -41,6 +45,12 @@ pub(crate) struct Release {
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FenceFloor {
+    /// All tokens from now on are greater [default: the greatest in sight, or a day ahead of this machine's clock].
+    pub(crate) floor: Option<u64>,
 }
 
 #[derive(Debug, Args)]

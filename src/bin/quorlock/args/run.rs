@@ -53,7 +53,8 @@ pub(crate) struct Run {
     /// not run it once more. This command ends only then; a signal ends it at once, and leaves the lock to its ttl.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) hold_at_least: Option<Duration>,
-    /// Not built yet, and refused: a fencing token for the command, in QUORLOCK_FENCE.
+    /// Gives the command a fencing token in QUORLOCK_FENCE: a number that rises with every fenced hold, for whoever must
+    /// refuse what comes from a holder that is over.
     #[arg(long)]
     pub(crate) fence: bool,
     /// How long the command has from TERM to KILL when the lock is about to be lost; 0s: KILL only [default: 5s, or less
