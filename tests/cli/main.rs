@@ -7,6 +7,7 @@ mod bad_input;
 mod beds;
 mod demo;
 mod doctor;
+mod drill;
 mod explain;
 mod faults;
 mod inspect;

@@ -20,7 +20,7 @@ pub(crate) use locks::{Acquire, Extend, FenceFloor, Inspect, List, Release, Top}
 pub(crate) use pages::{Completions, Man};
 #[cfg(target_os = "linux")]
 pub(crate) use run::{Run, RunCommand};
-pub(crate) use testbed::{Demo, DemoWorker, Testbed};
+pub(crate) use testbed::{Demo, DemoWorker, Drill, Testbed};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 not held (somebody else's, or nobody's); 2 bad usage or values; 69 no quorum; 75 busy, or the \
@@ -166,6 +166,14 @@ pub(crate) enum Command {
     /// The main job in a minute: five masters, contenders for one lock, and faults.
     #[command(after_help = "Example: quorlock demo --seconds 30 --contenders 12")]
     Demo(Demo),
+    /// Rehearses before going live: what happens to work that takes 80, 100 and 150 % of the ttl.
+    ///
+    /// Several contenders work under locks that are renewed and under such that are not, on five masters of its own: all of them
+    /// well, then with one frozen. It counts who entered while another was still at work, in a register without and in one with a
+    /// fence, and says what ttl to choose. Exit code 1 if there was a double entry where there must be none.
+    #[command(after_help = "Examples:\n  quorlock drill --p99 8s\n  quorlock drill -- ./report.sh\n  \
+                      quorlock drill --on-fleet --masters redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 --ttl 5s")]
+    Drill(Drill),
     /// Prints a script that has a shell complete commands and options.
     #[command(
         after_help = "Examples:\n  source <(quorlock completions bash)\n  quorlock completions zsh > ~/.zfunc/_quorlock\n  \

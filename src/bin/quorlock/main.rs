@@ -7,6 +7,7 @@ mod args;
 mod config;
 mod demo;
 mod doctor;
+mod drill;
 mod duration;
 mod ending;
 mod exit;
@@ -72,6 +73,7 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::FenceFloor(args) => fence_floor::run(global, args).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
+        Command::Drill(args) => drill::run(global, args).await,
         Command::Completions(args) => Ok(pages::completions(args)),
         Command::Man(args) => pages::man(args),
         Command::DemoWorker(args) => demo::worker::run(global, args).await,
@@ -116,7 +118,7 @@ fn told_by_itself(cli: &Cli) -> Told {
         Command::Run(run) if cli.global.json && run.json_fd.is_none() => Told::InEvents,
         #[cfg(target_os = "linux")]
         Command::Run(_) => Told::OfItsLock,
-        Command::Top(_) => Told::InEvents,
+        Command::Top(_) | Command::Drill(_) => Told::InEvents,
         _ => Told::Nothing,
     }
 }

@@ -1,5 +1,6 @@
 //! Masters of one's own, and what can be played on them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,6 +69,31 @@ pub(crate) struct Demo {
     /// On five containers that are up under this project's name, instead of processes: as `docker/run.sh demo` does.
     #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
     pub(crate) containers: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Drill {
+    /// The command whose time is measured, to choose a ttl for it. It runs as it is, without a lock, --measure times.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "p99")]
+    pub(crate) command: Vec<OsString>,
+    /// The ttl of the rehearsal; short, so that it is soon over.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// How many want each lock.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=32))]
+    pub(crate) contenders: u8,
+    /// How often each of them works in each run.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// The 99th percentile of the time that your work takes, to choose a ttl for it.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) p99: Option<Duration>,
+    /// How often the command is run to be measured.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) measure: u32,
+    /// Rehearses on the masters of --masters, QUORLOCK_MASTERS or --config. None of them is frozen there.
+    #[arg(long)]
+    pub(crate) on_fleet: bool,
 }
 
 #[derive(Debug, Args)]
