@@ -92,9 +92,25 @@ fn every_command_has_a_page_that_renders() {
 }
 
 #[test]
-fn pages_and_completions_need_no_masters() {
-    // Nor a configuration that can be read.
-    for arguments in [&["completions", "bash"][..], &["man"], &["--help"], &["--version"]] {
-        run(quorlock().env("QUORLOCK_MASTERS", "not a url").args(arguments)).ok();
+fn nothing_connects_before_it_must() {
+    let master = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    master.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}", master.local_addr().unwrap());
+    let needless: [&[&str]; 6] =
+        [&["completions", "bash"], &["man"], &["--help"], &["--version"], &["explain"], &["list", "--help"]];
+    for arguments in needless {
+        run(quorlock().env("QUORLOCK_MASTERS", &url).args(arguments)).ok();
     }
+    // What cannot be is refused before it is tried.
+    for arguments in
+        [&["acquire", "a", "--ttl", "1ms"][..], &["inspect", ""], &["run", "a", "--", "/nowhere/at/all"]]
+    {
+        assert_ne!(run(quorlock().env("QUORLOCK_MASTERS", &url).args(arguments)).code, 0);
+    }
+    assert_eq!(master.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    // The look itself can fail.
+    run(quorlock().env("QUORLOCK_MASTERS", &url).args(["inspect", "a", "--connect-timeout", "50ms"]));
+    assert!(master.accept().is_ok());
+    // Not even a configuration that can be read is needed.
+    run(quorlock().env("QUORLOCK_MASTERS", "not a url").args(["man", "run"])).ok();
 }
