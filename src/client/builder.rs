@@ -18,6 +18,11 @@ use crate::transport::fred::{self, Admission, Dialer, FenceFloor, FredTransport,
 
 mod look;
 
+/// Two masters may be down: a client does not wait long for them.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Nothing is gained by giving a slow one up.
+const INIT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What a client is made of. Only the masters are required.
 #[must_use = "a builder does nothing until it connects"]
 #[derive(Clone)]
@@ -27,7 +32,7 @@ pub struct Builder {
     min_votes: Option<usize>,
     admission: Admission,
     label: Option<String>,
-    connect_timeout: Duration,
+    connect_timeout: Option<Duration>,
     credentials: Option<(String, String)>,
     releases_only: bool,
     #[cfg(feature = "tls")]
@@ -63,7 +68,7 @@ impl Redlock {
             min_votes: None,
             admission: Admission::default(),
             label: None,
-            connect_timeout: Duration::from_secs(1),
+            connect_timeout: None,
             credentials: None,
             releases_only: false,
             #[cfg(feature = "tls")]
@@ -104,10 +109,10 @@ impl Builder {
         self
     }
 
-    /// The time limit for one connection; one second unless set. Less than 1 ms is taken for that, and more than a
-    /// minute for a minute.
+    /// The time limit for one connection; one second unless set, and ten for [`init`](Self::init), which is of no use
+    /// without every master. Less than 1 ms is taken for that, and more than a minute for a minute.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout.clamp(Duration::from_millis(1), Duration::from_secs(60));
+        self.connect_timeout = Some(timeout.clamp(Duration::from_millis(1), Duration::from_secs(60)));
         self
     }
 
@@ -162,7 +167,9 @@ impl Builder {
         }
         let names: Vec<String> = dialers.iter().map(Dialer::name).collect();
         let transport = FredTransport::start(dialers, self.policy, purpose, entropy::dice);
-        if let Settled::Twins(first, second) = transport.settle(quorum, self.connect_timeout).await {
+        if let Settled::Twins(first, second) =
+            transport.settle(quorum, self.connect_timeout.unwrap_or(CONNECT_TIMEOUT)).await
+        {
             let name = |master: MasterId| names.get(master.index()).cloned().unwrap_or_default();
             return Err(ConnectError::Twins {
                 first: first.index() + 1,
@@ -191,7 +198,9 @@ impl Builder {
     /// On each master the hash `quorlock:admitted`, and `quorlock:fence` if none of them has one.
     pub async fn init(&self) -> Result<Vec<String>, ConnectError> {
         self.policy.check()?;
-        Ok(fred::init(&self.dialers()?, &self.policy).await?)
+        let connect_timeout = self.connect_timeout.or(Some(INIT_CONNECT_TIMEOUT));
+        let patient = Self { connect_timeout, ..self.clone() };
+        Ok(fred::init(&patient.dialers()?, &self.policy).await?)
     }
 
     /// Has fencing go on after more masters lost their counters than the others can make up for: those go on from
@@ -226,7 +235,8 @@ impl Builder {
         #[cfg(not(feature = "tls"))]
         let encryption = Encryption::default();
         let timeout = self.policy.master_timeout();
-        let dialer = |endpoint| Dialer::new(endpoint, encryption.clone(), self.connect_timeout, timeout);
+        let connect_timeout = self.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let dialer = |endpoint| Dialer::new(endpoint, encryption.clone(), connect_timeout, timeout);
         Ok(endpoints.into_iter().map(dialer).collect())
     }
 }

@@ -75,6 +75,9 @@ fn as_many_masters_as_asked_for_whatever_the_variable_says() {
     let up = run(place.command(&["testbed", "up", "--masters", "3"]).env("QUORLOCK_MASTERS", "redis://a"));
     assert_eq!(up.ok().matches("redis://").count(), 3, "{up:?}");
     place.testbed(&["down"]).ok();
+    // Containers are brought up by something else, which is named; nothing was started.
+    place.testbed(&["up", "--docker"]).fails(2, &["sh docker/run.sh shell --docker"]);
+    assert_eq!(place.testbed(&["down"]).ok(), "no test bed was up");
     let up = run(place.command(&["testbed", "up", "--json"]).env("QUORLOCK_MASTERS", "redis://a,redis://b"));
     assert_eq!(up.json()["masters"].as_array().unwrap().len(), 5, "{up:?}");
 }

@@ -55,6 +55,22 @@ fn fresh_masters_abstain_and_the_error_names_the_quarantine_and_init() {
     assert!(stage.keys().iter().all(Vec::is_empty));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn init_has_patience_with_masters_that_are_slow_to_connect() {
+    let stage = Stage::fresh();
+    let network = crate::run::scene::Network::to(&stage);
+    // A connection takes several round trips.
+    network.slow(std::time::Duration::from_millis(300));
+    let init = |more: &[&str]| {
+        let mut command = quorlock();
+        command.env("QUORLOCK_MASTERS", network.urls()).args(["init", "--master-timeout", "9s"]).args(more);
+        run(&mut command)
+    };
+    init(&["--connect-timeout", "1s"]).fails(69, &["no connection within 1s, the connect timeout"]);
+    assert!(init(&[]).ok().starts_with("admitted"));
+}
+
 #[test]
 fn fresh_masters_vote_by_themselves_after_the_longest_ttl() {
     let stage = Stage::fresh();

@@ -277,4 +277,8 @@ fn run_with_a_fence_gives_the_command_a_token_and_without_one_none() {
     let tokens: Vec<u64> = (0..3).map(|_| fence(&["--fence"]).parse().unwrap()).collect();
     assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
     assert_eq!(fence(&[]), "none");
+    let events =
+        run(&mut stage.command(["run", "a", "--wait", "50s", "--fence", "--json", "--", "true"])).err;
+    let acquired: serde_json::Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    assert!(acquired["fence"].as_u64().unwrap() > tokens[2], "{events}");
 }

@@ -7,11 +7,15 @@ mod bad_input;
 mod beds;
 mod demo;
 mod doctor;
+mod drill;
 mod explain;
 mod faults;
 mod inspect;
 mod list;
 mod locks;
+mod pages;
 #[cfg(target_os = "linux")]
 mod run;
 mod stage;
+#[cfg(feature = "top")]
+mod top;

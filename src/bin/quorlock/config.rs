@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
     pub(crate) master_timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
     pub(crate) max_ttl: Option<Duration>,
     pub(crate) min_votes: Option<usize>,
     pub(crate) label: Option<String>,
@@ -26,11 +27,12 @@ pub(crate) struct Config {
     pub(crate) client_key: Option<PathBuf>,
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "masters",
     "user",
     "password",
     "master_timeout",
+    "connect_timeout",
     "max_ttl",
     "min_votes",
     "label",
@@ -68,6 +70,7 @@ impl Config {
             user: of("user").text()?,
             password: of("password").text()?,
             master_timeout: of("master_timeout").duration()?,
+            connect_timeout: of("connect_timeout").duration()?,
             max_ttl: of("max_ttl").duration()?,
             min_votes: of("min_votes").count()?,
             label: of("label").text()?,
@@ -137,11 +140,12 @@ mod tests {
 
     #[test]
     fn everything_can_be_said() {
-        let text = "masters = ['redis://a', 'redis://b']\nuser = 'u'\npassword = 'p'\nmaster_timeout = '200ms'\n\
+        let text = "masters = ['redis://a', 'redis://b']\nuser = 'u'\npassword = 'p'\nmaster_timeout = '200ms'\nconnect_timeout = '2s'\n\
                     max_ttl = '30s'\nmin_votes = 4\nlabel = 'me'\nca = 'ca.pem'";
         let config = Config::parse(text, Path::new("/etc/q")).unwrap();
         assert_eq!(config.masters, ["redis://a", "redis://b"]);
         assert_eq!(config.master_timeout, Some(Duration::from_millis(200)));
+        assert_eq!(config.connect_timeout, Some(Duration::from_secs(2)));
         assert_eq!((config.min_votes, config.label.as_deref()), (Some(4), Some("me")));
         assert_eq!(config.ca, Some("/etc/q/ca.pem".into()));
         assert!(Config::parse("", Path::new("")).is_ok());

@@ -33,6 +33,9 @@ impl Fleet {
         }
         let policy = policy(global, &config)?;
         let mut builder = Redlock::builder().masters(masters).policy(policy);
+        if let Some(timeout) = global.connect_timeout.or(config.connect_timeout) {
+            builder = builder.connect_timeout(timeout);
+        }
         if let Some(votes) = global.min_votes.or(config.min_votes) {
             builder = builder.min_votes(votes);
         }

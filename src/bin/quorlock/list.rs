@@ -74,24 +74,29 @@ fn table(listing: &Listing, policy: &Policy) -> String {
 fn lines(listing: &Listing, policy: &Policy) {
     let mut out = io::stdout().lock();
     for (resource, inspection) in &listing.resources {
-        let finding = inspection.finding(policy);
-        let (holder, votes) = most(inspection);
-        let line = json!({
-            "resource": output::text(resource),
-            "outcome": outcome(&finding),
-            "holder": output::text(&holder),
-            "form": Form::of(&holder).as_str(),
-            "fence": if let Finding::Held { fence, .. } = finding { fence } else { None },
-            "votes": votes,
-            "needed": inspection.quorum.needed(),
-            "remaining_ms": if let Left::For(left) = remaining(&finding) { Some(millis(left)) } else { None },
-            "expires": !is_without_ttl(inspection),
-        });
+        let line = object(resource, inspection, policy);
         // Whoever does not read to the end has had enough.
         if writeln!(out, "{line}").is_err() {
             return;
         }
     }
+}
+
+/// One lock, for a program.
+pub(crate) fn object(resource: &[u8], inspection: &Inspection, policy: &Policy) -> Value {
+    let finding = inspection.finding(policy);
+    let (holder, votes) = most(inspection);
+    json!({
+        "resource": output::text(resource),
+        "outcome": outcome(&finding),
+        "holder": output::text(&holder),
+        "form": Form::of(&holder).as_str(),
+        "fence": if let Finding::Held { fence, .. } = finding { fence } else { None },
+        "votes": votes,
+        "needed": inspection.quorum.needed(),
+        "remaining_ms": if let Left::For(left) = remaining(&finding) { Some(millis(left)) } else { None },
+        "expires": !is_without_ttl(inspection),
+    })
 }
 
 fn remarks(global: &Global, args: &List, listing: &Listing) {
@@ -111,7 +116,7 @@ fn remarks(global: &Global, args: &List, listing: &Listing) {
 }
 
 /// The holder with the most keys, and how many.
-fn most(inspection: &Inspection) -> (Vec<u8>, usize) {
+pub(crate) fn most(inspection: &Inspection) -> (Vec<u8>, usize) {
     let mut holders: Vec<(&[u8], usize)> = Vec::new();
     for sighting in &inspection.sightings {
         let Ok(KeyState::Held { holder, .. }) = &sighting.key else { continue };
@@ -130,13 +135,14 @@ fn is_without_ttl(inspection: &Inspection) -> bool {
     inspection.sightings.iter().any(|sighting| sighting.key.as_ref().is_ok_and(forever))
 }
 
-enum Left {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
     For(std::time::Duration),
     Forever,
     Nothing,
 }
 
-fn remaining(finding: &Finding) -> Left {
+pub(crate) fn remaining(finding: &Finding) -> Left {
     match finding {
         Finding::Held { at_least: left, .. }
         | Finding::Leftovers { expire_in: left, .. }

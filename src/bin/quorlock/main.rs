@@ -7,6 +7,7 @@ mod args;
 mod config;
 mod demo;
 mod doctor;
+mod drill;
 mod duration;
 mod ending;
 mod exit;
@@ -19,12 +20,14 @@ mod init;
 mod inspect;
 mod list;
 mod output;
+mod pages;
 mod release;
 #[cfg(target_os = "linux")]
 mod run;
 mod signals;
 mod table;
 mod testbed;
+mod top;
 
 use std::process::ExitCode;
 
@@ -63,12 +66,16 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Release(args) => release::run(global, args).await,
         Command::Inspect(args) => inspect::run(global, args).await,
         Command::List(args) => list::run(global, args).await,
+        Command::Top(args) => top::run(global, args).await,
         Command::Doctor(args) => doctor::run(global, args).await,
         Command::Explain(args) => explain::run(global, args),
         Command::Init => init::run(global).await,
         Command::FenceFloor(args) => fence_floor::run(global, args).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
+        Command::Drill(args) => drill::run(global, args).await,
+        Command::Completions(args) => Ok(pages::completions(args)),
+        Command::Man(args) => pages::man(args),
         Command::DemoWorker(args) => demo::worker::run(global, args).await,
     }
 }
@@ -111,6 +118,7 @@ fn told_by_itself(cli: &Cli) -> Told {
         Command::Run(run) if cli.global.json && run.json_fd.is_none() => Told::InEvents,
         #[cfg(target_os = "linux")]
         Command::Run(_) => Told::OfItsLock,
+        Command::Top(_) | Command::Drill(_) => Told::InEvents,
         _ => Told::Nothing,
     }
 }

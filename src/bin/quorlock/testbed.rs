@@ -12,7 +12,13 @@ use crate::{fleet, output};
 pub(crate) async fn run(global: &Global, command: &Testbed) -> Result<Exit, Failure> {
     let bed = StandingBed::usual();
     match command {
-        Testbed::Up { local: _, clocks } => up(global, &bed, *clocks).await,
+        Testbed::Up { docker: true, .. } => Err(Failure::new(
+            Exit::Usage,
+            "bad_request",
+            "containers are not brought up by this command but by Compose, in the project's folder: \
+             sh docker/run.sh shell --docker. Leave --docker out for processes of this machine",
+        )),
+        Testbed::Up { local: _, docker: false, clocks } => up(global, &bed, *clocks).await,
         Testbed::Down => down(global, &bed),
         Testbed::Status { containers } => match named(containers) {
             Some(containers) => {

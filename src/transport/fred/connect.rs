@@ -125,7 +125,7 @@ impl Dialer {
         let limit = Instant::now() + self.connect_timeout;
         timeout_at(limit, connected(&client, &mut task))
             .await
-            .map_err(|_| format!("no connection within {:?}", self.connect_timeout))??;
+            .map_err(|_| format!("no connection within {:?}, the connect timeout", self.connect_timeout))??;
 
         let asked = Instant::now();
         let info: String = client.info(None).await.map_err(|error| explain(&error))?;

@@ -4,7 +4,7 @@ mod commands;
 mod ends;
 mod loss;
 mod reports;
-mod scene;
+pub(crate) mod scene;
 mod signals;
 mod terminal;
 mod usage;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use quorlock::testbed::{Fault, Outcome, Proxy};
 use tempfile::TempDir;
@@ -164,6 +165,11 @@ impl Network {
 
     pub(crate) fn urls(&self) -> String {
         self.ways.iter().map(Proxy::url).collect::<Vec<_>>().join(",")
+    }
+
+    /// Each direction takes so much longer.
+    pub(crate) fn slow(&self, by: Duration) {
+        self.inject(Fault::Slow(by));
     }
 
     pub(crate) fn cut(&self) {

@@ -1,5 +1,6 @@
-//! What can be said of masters on this machine.
+//! Masters of one's own, and what can be played on them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,23 +13,33 @@ pub(crate) enum Testbed {
     /// Starts five masters, or as many as `--masters N` says, admits them, and prints what to export.
     ///
     /// For a shell: eval "$(quorlock testbed up)"
+    #[command(after_help = "Example: eval \"$(quorlock testbed up --masters 3)\"")]
     Up {
-        /// As processes of this machine, which is the only way here; containers: sh docker/run.sh shell --docker.
+        /// As processes of this machine, which is the only way here.
         #[arg(long)]
         local: bool,
+        /// Refused, since Compose brings those up: sh docker/run.sh shell --docker.
+        #[arg(long, conflicts_with = "local")]
+        docker: bool,
         /// Each with a wall clock of its own, for clock-step and clock-slew; takes a C compiler.
         #[arg(long)]
         clocks: bool,
     },
     /// Ends them.
+    #[command(after_help = "Example: quorlock testbed down")]
     Down,
     /// Shows how they are.
+    #[command(after_help = "Example: quorlock testbed status --json")]
     Status {
         /// Those in containers that are up under this project's name.
         #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
         containers: Option<String>,
     },
     /// Puts a fault in place at one of them.
+    #[command(
+        after_help = "Examples:\n  quorlock testbed fault m2 freeze\n  quorlock testbed fault m2 freeze --undo\n  \
+                            quorlock testbed fault m4 restart-empty"
+    )]
     Fault {
         /// 1 to 5, or m1 to m5.
         #[arg(value_parser = master)]
@@ -58,6 +69,31 @@ pub(crate) struct Demo {
     /// On five containers that are up under this project's name, instead of processes: as `docker/run.sh demo` does.
     #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
     pub(crate) containers: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Drill {
+    /// The command whose time is measured, to choose a ttl for it. It runs as it is, without a lock, --measure times.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "p99")]
+    pub(crate) command: Vec<OsString>,
+    /// The ttl of the rehearsal; short, so that it is soon over.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// How many want each lock.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=32))]
+    pub(crate) contenders: u8,
+    /// How often each of them works in each run.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// The 99th percentile of the time that your work takes, to choose a ttl for it.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) p99: Option<Duration>,
+    /// How often the command is run to be measured.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) measure: u32,
+    /// Rehearses on the masters of --masters, QUORLOCK_MASTERS or --config. None of them is frozen there.
+    #[arg(long)]
+    pub(crate) on_fleet: bool,
 }
 
 #[derive(Debug, Args)]
