@@ -26,6 +26,13 @@ Examples:
   quorlock doctor --monitor 5s
   quorlock doctor --json --watch 30s";
 
+const BENCH: &str = "\
+Examples:
+  quorlock bench --quick
+  quorlock bench --html report.html --json report.json
+  quorlock bench --profile loopback,tasks --against single,rslock
+  quorlock bench --quick --baseline report.json --fail-above 10%";
+
 /// One holder at a time, over five independent Redis or Valkey masters.
 #[derive(Debug, Parser)]
 #[command(name = "quorlock", version, after_help = EXIT_CODES, max_term_width = 110)]
@@ -166,6 +173,13 @@ pub(crate) enum Command {
     Demo(Demo),
     #[command(hide = true)]
     DemoWorker(DemoWorker),
+    /// What a quorum costs beside a single instance: latency, throughput, faults, hand-off, renewal, cost.
+    ///
+    /// Starts its own masters, unless some are given: on those it uses keys of its own prefix, breaks nothing, and leaves no key.
+    #[command(after_help = BENCH)]
+    Bench(Bench),
+    #[command(hide = true)]
+    BenchWorker,
 }
 
 #[cfg(target_os = "linux")]
@@ -354,6 +368,37 @@ pub(crate) struct Demo {
     /// On five containers that are up under this project's name, instead of processes: as `docker/run.sh demo` does.
     #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
     pub(crate) containers: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// A minute instead of some: the same scenarios, shorter.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// These scenarios only: loopback, tasks, distance, faults, timeline, rate, handoff, renewal.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) profile: Vec<String>,
+    /// These rows only beside `quorlock`: single, fred, rslock and so on.
+    #[arg(long, value_name = "ROW,…", value_delimiter = ',')]
+    pub(crate) against: Vec<String>,
+    /// With --json: writes all figures there, with the version of their schema, and prints the table. Without it --json prints them.
+    #[arg(value_name = "FILE", requires = "json")]
+    pub(crate) file: Option<PathBuf>,
+    /// Writes a page with charts there, which needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Writes each chart there as a picture of its own.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) charts: Option<PathBuf>,
+    /// What --json FILE wrote earlier, to compare with.
+    #[arg(long, value_name = "FILE", requires = "fail_above")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Ends with 1 if a figure of ours is worse by more than that, and not by chance.
+    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = crate::bench::percent)]
+    pub(crate) fail_above: Option<f64>,
+    /// Of all times, for tests.
+    #[arg(long, hide = true, default_value_t = 1.0)]
+    pub(crate) scale: f64,
 }
 
 #[derive(Debug, Args)]

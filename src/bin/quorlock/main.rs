@@ -4,6 +4,7 @@
 
 mod acquire;
 mod args;
+mod bench;
 mod config;
 mod demo;
 mod doctor;
@@ -67,6 +68,8 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Init => init::run(global).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
+        Command::Bench(args) => bench::run(global, args).await,
+        Command::BenchWorker => bench::worker::run(global).await,
         Command::DemoWorker(args) => demo::worker::run(global, args).await,
     }
 }
