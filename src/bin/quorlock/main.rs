@@ -112,6 +112,8 @@ fn told_by_itself(cli: &Cli) -> Told {
         Command::Run(run) if cli.global.json && run.json_fd.is_none() => Told::InEvents,
         #[cfg(target_os = "linux")]
         Command::Run(_) => Told::OfItsLock,
+        // It breaks masters on purpose.
+        Command::Bench(_) => Told::InEvents,
         _ => Told::Nothing,
     }
 }

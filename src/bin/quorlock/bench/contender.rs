@@ -52,6 +52,10 @@ impl Ours {
         Ok(Self { client, ttl, renewing: manners.renewing })
     }
 
+    pub(crate) fn of(client: Redlock, ttl: Duration, renewing: bool) -> Self {
+        Self { client, ttl, renewing }
+    }
+
     pub(crate) fn client(&self) -> &Redlock {
         &self.client
     }

@@ -127,6 +127,10 @@ impl Section {
             let Some(base) = bases.iter().find(|base| base.group == row.group) else { continue };
             for figure in row.figures.iter_mut().filter(|figure| figures.contains(&figure.name.as_str())) {
                 let Some(other) = base.figure(&figure.name) else { continue };
+                // One block tells nothing of chance.
+                if figure.blocks.len() < 2 {
+                    continue;
+                }
                 figure.ratio = Ratio::of(to, &figure.blocks, &other.blocks, chance);
             }
         }

@@ -1,10 +1,11 @@
-//! One contender in a process of its own, told by its input when to end.
+//! A client in a process of its own, told by its input what to do.
 
 use std::io::Write as _;
 
 use tokio::sync::mpsc;
 
 use super::scenes::contention::contend;
+use super::scenes::renewal::grown_by;
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::fleet::Fleet;
@@ -19,16 +20,27 @@ pub(crate) async fn run(global: &Global) -> Result<Exit, Failure> {
     writeln!(out, "ready").and_then(|()| out.flush()).map_err(gone)?;
     let mut input = input();
     let line = input.recv().await.unwrap_or_default();
-    let Some((Ok(until), key)) = line.split_once(' ').map(|(until, key)| (until.parse(), key)) else {
-        return Err(Failure::other("not told what to do"));
+    let words: Vec<&str> = line.split(' ').collect();
+    let work = async {
+        match words[..] {
+            ["contend", until, key] => {
+                let until = until.parse().map_err(|_| format!("no moment: {until}"))?;
+                Ok(contend(client.clone(), key.to_owned(), None, until).await.iter().map(|turn| format!("{turn}\n")).collect())
+            }
+            ["hold", count] => {
+                let count = count.parse().map_err(|_| format!("no number: {count}"))?;
+                grown_by(&client, count).await.map(|bytes| format!("{bytes}\n"))
+            }
+            _ => Err(format!("not understood: {line}")),
+        }
     };
     // Whoever started it is gone when its input ends.
-    let turns = tokio::select! {
-        turns = contend(client.clone(), key.to_owned(), None, until) => turns,
-        _ = input.recv() => Vec::new(),
+    let text: Result<String, String> = tokio::select! {
+        text = work => text,
+        _ = input.recv() => Ok(String::new()),
     };
     let _ = client.close().await;
-    let text: String = turns.iter().map(|turn| format!("{turn}\n")).collect();
+    let text = text.map_err(Failure::other)?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(gone)?;
     Ok(Exit::Done)
 }

@@ -37,7 +37,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
         arms.push(entry.connect(&urls, set.site.policy).await?);
     }
     let asked = BareFred::connect(&urls, Manner::Plain).await?;
-    let note = "Behind a proxy that delays both ways. The single master is the first and nearest. `proxy alone` is what the \
+    let note = "Behind a proxy that delays both ways. The single master is the first and nearest. \"proxy alone\" is what the \
                 proxy itself costs.";
     let mut section = Section::new("distance", "Masters far away", note);
     for (place, millis, jitter) in PLACES {

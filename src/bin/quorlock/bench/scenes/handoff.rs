@@ -1,10 +1,6 @@
 //! One lock from hand to hand.
 
-use std::process::Stdio;
-
 use quorlock::Redlock;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 
 use super::super::cost::Counters;
@@ -12,6 +8,7 @@ use super::super::report::{Row, Section};
 use super::super::sums::quantile;
 use super::super::{keys, stop};
 use super::contention::{Told, Turn, contend, now};
+use super::process::Process;
 use super::set::Set;
 
 const IN_ONE: &str = "one process";
@@ -110,65 +107,13 @@ impl Crew {
             }
             Self::Processes(mut processes) => {
                 for process in &mut processes {
-                    process.go(key, until).await?;
+                    process.tell(&format!("contend {until} {key}")).await?;
                 }
                 for process in processes {
-                    all.push(process.turns().await?);
+                    all.push(process.told::<Turn>().await?);
                 }
             }
         }
         Ok(all)
-    }
-}
-
-/// A contender that is a program of its own.
-struct Process {
-    child: Child,
-    input: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Process {
-    /// So many, all of them connected.
-    async fn start(masters: &[String], count: usize) -> Result<Vec<Self>, String> {
-        let failed = |error: std::io::Error| format!("no contender: {error}");
-        let program = std::env::current_exe().map_err(failed)?;
-        let mut all = Vec::new();
-        for _ in 0..count {
-            let mut child = Command::new(&program)
-                .args(["bench-worker", "--quiet"])
-                .env("QUORLOCK_MASTERS", masters.join(","))
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .process_group(0)
-                .kill_on_drop(true)
-                .spawn()
-                .map_err(failed)?;
-            let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-                return Err("a contender without its pipes".into());
-            };
-            all.push(Self { child, input, lines: BufReader::new(output).lines() });
-        }
-        for process in &mut all {
-            let ready = process.lines.next_line().await.map_err(failed)?;
-            if ready.as_deref() != Some("ready") {
-                return Err("a contender did not come up".into());
-            }
-        }
-        Ok(all)
-    }
-
-    async fn go(&mut self, key: &str, until: u64) -> Result<(), String> {
-        let line = format!("{until} {key}\n");
-        self.input.write_all(line.as_bytes()).await.map_err(|error| format!("a contender is gone: {error}"))
-    }
-
-    async fn turns(mut self) -> Result<Vec<Turn>, String> {
-        let mut turns = Vec::new();
-        while let Some(line) = self.lines.next_line().await.map_err(|error| error.to_string())? {
-            turns.push(line.parse()?);
-        }
-        let _ = self.child.wait().await;
-        Ok(turns)
     }
 }

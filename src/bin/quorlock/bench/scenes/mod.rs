@@ -4,6 +4,7 @@ pub(crate) mod contention;
 pub(crate) mod distance;
 pub(crate) mod faults;
 pub(crate) mod handoff;
+pub(crate) mod process;
 pub(crate) mod rate;
 pub(crate) mod renewal;
 pub(crate) mod set;

@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorlock::Guard;
+use quorlock::{Guard, Redlock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -13,6 +13,7 @@ use super::super::cost::Counters;
 use super::super::report::{Row, Section};
 use super::super::slice::cpu_time;
 use super::super::{keys, stop};
+use super::process::Process;
 use super::set::Set;
 
 /// Renewed at every third of it.
@@ -29,7 +30,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
         set.skip("renewal", &format!("it needs 5 masters, {have} are given"));
         return Ok(Vec::new());
     }
-    let note = "Locks of a ttl of 3 s, renewed every second by the client's watchdog. Memory is what the process grew by. A \
+    let note = "Locks of a ttl of 3 s, renewed every second by the client's watchdog. Memory is what a process of its own grew by. A \
                 renewal is counted for each lock and period.";
     let mut section = Section::new("renewal", "Many locks held and renewed", note);
     let counts: &[usize] = if set.pace.quick { &[1_000] } else { &[1_000, 10_000] };
@@ -46,11 +47,9 @@ async fn hold(set: &mut Set, count: usize) -> Result<Row, String> {
     let masters = &set.site.masters[..5];
     let manners = Manners { renewing: true, ..Manners::default() };
     let ours = Arc::new(Ours::connect(masters, set.site.policy, TTL, manners).await?);
-    let memory = resident();
     let began = Instant::now();
     let guards = acquire(&ours, count).await?;
     let taken = began.elapsed();
-    let memory = (resident() - memory).max(0.0) / count as f64;
     let mut blocks: [Vec<f64>; 2] = Default::default();
     for _ in 0..set.pace.blocks(5, 3) {
         if stop::is_raised() {
@@ -68,14 +67,37 @@ async fn hold(set: &mut Set, count: usize) -> Result<Row, String> {
     let lost = guards.iter().filter(|guard| !guard.is_valid()).count();
     release(guards).await?;
     let _ = ours.client().close().await;
+    let memory = memory(masters, count).await?;
     let [cpu, servers] = blocks;
     let chance = &mut set.chance;
     Ok(Row::new("", format!("{count} locks"), "quorlock, five masters, watchdog")
         .with("client CPU", "µs/renewal", cpu, chance)
         .with("server CPU", "µs/renewal", servers, chance)
-        .with("memory", "B/lock", vec![memory], chance)
+        .with("memory", "B/lock", memory, chance)
         .with("taken at", "/s", vec![count as f64 / taken.as_secs_f64()], chance)
         .with("lost", "", vec![lost as f64], chance))
+}
+
+/// Bytes a lock, of a process that does nothing else.
+async fn memory(masters: &[String], count: usize) -> Result<Vec<f64>, String> {
+    let mut processes = Process::start(masters, 1).await?;
+    let mut each = Vec::new();
+    for process in &mut processes {
+        process.tell(&format!("hold {count}")).await?;
+    }
+    for process in processes {
+        each.extend(process.told::<f64>().await?.into_iter().map(|bytes| bytes / count as f64));
+    }
+    Ok(each)
+}
+
+/// By how many bytes this process grows with so many locks held.
+pub(crate) async fn grown_by(client: &Redlock, count: usize) -> Result<f64, String> {
+    let before = resident();
+    let guards = acquire(&Arc::new(Ours::of(client.clone(), TTL, true)), count).await?;
+    let grown = resident() - before;
+    release(guards).await?;
+    Ok(grown)
 }
 
 async fn acquire(ours: &Arc<Ours>, count: usize) -> Result<Vec<Guard>, String> {
@@ -107,7 +129,7 @@ async fn release(guards: Vec<Guard>) -> Result<(), String> {
         tasks.spawn(guard.release());
     }
     while let Some(released) = tasks.join_next().await {
-        released.map_err(|error| error.to_string())?;
+        let _ = released.map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -149,7 +149,8 @@ async fn costs(
 ) -> Result<Section, String> {
     let cycles = set.pace.blocks(1_000, 150);
     let note = format!(
-        "{cycles} cycles of acquire and release of one task, all masters together, by the masters' own counters (INFO). Others \
+        "{cycles} cycles of acquire and release of one task, all masters together, by the masters' own counters (INFO), where what a \
+         script calls is a command, too. Others \
          who use the masters meanwhile are counted, too.",
     );
     let mut section = Section::new("cost", "What a cycle costs", note);
