@@ -32,6 +32,7 @@ mod keys;
 #[path = "../../src/bin/quorlock/bench/machine.rs"]
 #[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod machine;
+mod report;
 #[path = "../../src/bin/quorlock/bench/slice.rs"]
 #[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod slice;
@@ -41,18 +42,17 @@ mod stop;
 #[path = "../../src/bin/quorlock/bench/sums.rs"]
 #[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod sums;
-mod report;
 mod workload;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use quorlock::{Policy, Redlock};
 use quorlock::testbed::{LocalMaster, Testbed};
+use quorlock::{Policy, Redlock};
 use serde_json::json;
 
-use chance::Chance;
 use blocks::Plan;
+use chance::Chance;
 use contender::{Arm, ENTRIES, Entry};
 use report::Section;
 
@@ -150,7 +150,12 @@ impl Options {
 
     fn plan(&self, share: f64) -> Plan {
         let share = if self.only.is_some() { 1.0 } else { share };
-        Plan { time: Duration::from_secs_f64(self.seconds * share), blocks: self.blocks, cycles: self.cycles, warm_up: 6_400 }
+        Plan {
+            time: Duration::from_secs_f64(self.seconds * share),
+            blocks: self.blocks,
+            cycles: self.cycles,
+            warm_up: 6_400,
+        }
     }
 
     fn wants(&self, arm: &str) -> bool {
@@ -174,9 +179,7 @@ fn workload(value: &str) -> Result<char, String> {
 fn arms(value: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = value.split(',').map(str::to_owned).collect();
     match names.iter().find(|name| !ARMS.contains(&name.as_str())) {
-        Some(unknown) => {
-            Err(format!("--filter {unknown}: one or more of {}, with commas", ARMS.join(", ")))
-        }
+        Some(unknown) => Err(format!("--filter {unknown}: one or more of {}, with commas", ARMS.join(", "))),
         None => Ok(names),
     }
 }
@@ -216,8 +219,7 @@ async fn run(options: &Options) -> Result<(), String> {
             'A' => blocks::side_by_side(&contenders, 1, plan, chance, async || Ok(())).await?,
             // Many tasks against one master would measure the master.
             'B' => {
-                let of_five: Vec<Arm> =
-                    contenders.iter().filter(|arm| !of_one(arm.name)).cloned().collect();
+                let of_five: Vec<Arm> = contenders.iter().filter(|arm| !of_one(arm.name)).cloned().collect();
                 blocks::side_by_side(&of_five, 64, plan, chance, async || Ok(())).await?
             }
             // Long enough to see a connection given up after three timeouts, and dialled in vain.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::blocks::Measured;
 use crate::chance::Chance;
 use crate::slice::Figures;
 use crate::sums::{Estimate, median};
-use crate::blocks::Measured;
 
 /// One figure of a row.
 struct Column {

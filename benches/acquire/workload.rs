@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use quorlock::testbed::{Fault, Testbed};
 
+use crate::blocks::{Measured, Plan};
 use crate::chance::Chance;
 use crate::contender::{Arm, Contender as _, Kind};
-use crate::blocks::{Measured, Plan};
 use crate::slice::{self, Figures, Until};
 
 /// How long the client may take to have all masters back after a thaw.

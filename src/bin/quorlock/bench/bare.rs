@@ -132,7 +132,8 @@ impl BareFred {
             let mut cursor = "0".to_owned();
             loop {
                 let pattern = format!("{prefix}*");
-                let page = self.custom(client, "SCAN", &[&cursor, "MATCH", &pattern, "COUNT", "1000"]).await?;
+                let page =
+                    self.custom(client, "SCAN", &[&cursor, "MATCH", &pattern, "COUNT", "1000"]).await?;
                 let (next, keys): (String, Vec<String>) =
                     page.convert().map_err(|error: fred::error::Error| error.to_string())?;
                 for key in keys.iter().filter(|key| key.starts_with(prefix)) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::chance::Chance;
 use super::report::{Figure, Report, SCHEMA};
 use super::sums::Estimate;
+use super::terminal::interval;
 
 /// A run that was written down.
 pub(crate) fn read(file: &Path) -> Result<Report, String> {
@@ -24,7 +25,9 @@ pub(crate) fn read(file: &Path) -> Result<Report, String> {
 /// `10%`.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    number.filter(|number| *number >= 0.0 && number.is_finite()).ok_or_else(|| format!("{text}: write it as 10%"))
+    number
+        .filter(|number| *number >= 0.0 && number.is_finite())
+        .ok_or_else(|| format!("{text}: write it as 10%"))
 }
 
 /// Figures of ours that are worse than the baseline's by more than so many percent, and not by chance. Ratios within a run are
@@ -42,11 +45,9 @@ pub(crate) fn worse(now: &Report, then: &Report, percent: f64, chance: &mut Chan
                         let place = [section.profile.as_str(), &row.group, &row.name, &figure.name];
                         let place: Vec<&str> = place.into_iter().filter(|word| !word.is_empty()).collect();
                         found.push(format!(
-                            "{}: {:.2} × the baseline's [{:.2}–{:.2}]",
+                            "{}: {} (1 is the baseline)",
                             place.join(", "),
-                            change.median,
-                            change.low,
-                            change.high
+                            interval(change.median, change.low, change.high),
                         ));
                     }
                 }

@@ -161,8 +161,18 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("single", 1, Make::Bare(Manner::Plain), "bare fred, one master, compare-and-delete release"),
     entry("single-wait", 1, Make::Confirmed, "the same with a replica and WAIT 1"),
     entry("fred", 5, Make::Bare(Manner::Plain), "bare fred, five clients, back at the third yes, no timeout"),
-    entry("fred-timeout", 5, Make::Bare(Manner::Limited), "the same with a timeout of 500 ms, as quorlock needs it"),
-    entry("fred-resp3", 5, Make::Bare(Manner::LimitedResp3), "the same over RESP3: all that quorlock asks of fred"),
+    entry(
+        "fred-timeout",
+        5,
+        Make::Bare(Manner::Limited),
+        "the same with a timeout of 500 ms, as quorlock needs it",
+    ),
+    entry(
+        "fred-resp3",
+        5,
+        Make::Bare(Manner::LimitedResp3),
+        "the same over RESP3: all that quorlock asks of fred",
+    ),
     #[cfg(feature = "peers")]
     entry("rslock", 5, Make::Rslock, "rslock, one manager, five masters"),
 ];
@@ -184,7 +194,9 @@ impl Entry {
             Make::Ours(manners) => {
                 Ours::connect(urls, policy, TTL, manners).await.map(|ours| Kind::Ours(Arc::new(ours)))
             }
-            Make::Bare(manner) => BareFred::connect(urls, manner).await.map(|bare| Kind::Bare(Arc::new(bare))),
+            Make::Bare(manner) => {
+                BareFred::connect(urls, manner).await.map(|bare| Kind::Bare(Arc::new(bare)))
+            }
             Make::Confirmed => BareFred::connect(urls, Manner::Plain)
                 .await
                 .map(|bare| Kind::Bare(Arc::new(bare.confirmed_by(1)))),
@@ -201,7 +213,7 @@ impl Arm {
         match &self.kind {
             Kind::Ours(ours) => {
                 let _ = ours.client().close().await;
-            },
+            }
             Kind::Bare(bare) => bare.close().await,
             #[cfg(feature = "peers")]
             Kind::Rslock(_) => {}

@@ -111,8 +111,12 @@ pub(crate) async fn run(global: &Global, args: &Bench) -> Result<Exit, Failure> 
     write(global, args, &report, &machine)?;
     match left {
         Ok(0) => {}
-        Ok(keys) => output::note(format_args!("{keys} keys of this run were left by a row and are deleted now")),
-        Err(error) => output::note(format_args!("what this run left could not be looked for ({error}); it expires in 10 s")),
+        Ok(keys) => {
+            output::note(format_args!("{keys} keys of this run were left by a row and are deleted now"))
+        }
+        Err(error) => output::note(format_args!(
+            "what this run left could not be looked for ({error}); it expires in 10 s"
+        )),
     }
     conclude(args, &report, baseline.as_ref(), interrupted, failed, &mut set.chance)
 }
@@ -260,7 +264,8 @@ fn conclude(
     if let (Some(then), Some(percent)) = (baseline, args.fail_above) {
         let worse = baseline::worse(report, then, percent, chance);
         if !worse.is_empty() {
-            let text = format!("slower than the baseline by more than {percent} %:\n  {}", worse.join("\n  "));
+            let text =
+                format!("slower than the baseline by more than {percent} %:\n  {}", worse.join("\n  "));
             return Err(Failure::new(SLOWER, "slower", text));
         }
     }

@@ -33,9 +33,8 @@ impl Site {
     pub(crate) async fn start(policy: Policy) -> Result<Self, String> {
         let bed = Testbed::start(MASTERS).map_err(|error| error.to_string())?;
         let binary = ServerBinary::find().map_err(|error| error.to_string())?;
-        let start = |arguments: &[&str]| {
-            LocalMaster::start(&binary, arguments).map_err(|error| error.to_string())
-        };
+        let start =
+            |arguments: &[&str]| LocalMaster::start(&binary, arguments).map_err(|error| error.to_string());
         let single = start(&[])?;
         let port = single.port().to_string();
         // Without the usual pause before the first synchronisation.

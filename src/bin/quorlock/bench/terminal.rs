@@ -39,7 +39,8 @@ fn table(text: &mut String, section: &Section) {
         }
     }
     // The bar is of the first time there is.
-    let drawn = columns.iter().find(|(_, unit)| ["µs", "ms", "µs/renewal"].contains(unit)).map(|(name, _)| *name);
+    let drawn =
+        columns.iter().find(|(_, unit)| ["µs", "ms", "µs/renewal"].contains(unit)).map(|(name, _)| *name);
     let value = |figure: &Figure| figure.estimate.median;
     let largest = |group: &str| {
         let rows = section.rows.iter().filter(|row| row.group == group);
@@ -88,7 +89,11 @@ fn lay_out(text: &mut String, rows: &[Vec<String>]) {
     for row in rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             // Names and words to the left, numbers to the right.
-            if column < 2 || column + 1 == columns { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            if column < 2 || column + 1 == columns {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            }
         });
         let _ = writeln!(text, "  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }

@@ -25,7 +25,11 @@ pub(crate) async fn run(global: &Global) -> Result<Exit, Failure> {
         match words[..] {
             ["contend", until, key] => {
                 let until = until.parse().map_err(|_| format!("no moment: {until}"))?;
-                Ok(contend(client.clone(), key.to_owned(), None, until).await.iter().map(|turn| format!("{turn}\n")).collect())
+                Ok(contend(client.clone(), key.to_owned(), None, until)
+                    .await
+                    .iter()
+                    .map(|turn| format!("{turn}\n"))
+                    .collect())
             }
             ["hold", count] => {
                 let count = count.parse().map_err(|_| format!("no number: {count}"))?;

@@ -29,13 +29,20 @@ pub(super) fn of(section: &Section) -> Vec<Chart> {
             bars(section, "loopback", "Acquire p50; the tick is the bound", "acquire p50"),
         ],
         "tasks" => vec![bars(section, "tasks", "Cycles a second, 64 tasks", "cycles")],
-        "distance" => vec![bars(section, "distance", "Acquire p50 by round trip; the tick is the bound", "acquire p50")],
+        "distance" => {
+            vec![bars(section, "distance", "Acquire p50 by round trip; the tick is the bound", "acquire p50")]
+        }
         "faults" => vec![strip(section)],
         "timeline" => vec![timeline(section)],
         "rate" => vec![knee(section)],
         "handoff" => vec![
             bars(section, "handoff", "Hand-off p50", "hand-off p50"),
-            bars(section, "fairness", "Turns of the luckiest by those of the unluckiest", "luckiest/unluckiest"),
+            bars(
+                section,
+                "fairness",
+                "Turns of the luckiest by those of the unluckiest",
+                "luckiest/unluckiest",
+            ),
             bars(section, "handoff-commands", "Commands a turn, all masters", "commands"),
         ],
         "renewal" => vec![bars(section, "renewal", "Client CPU a renewal", "client CPU")],
@@ -144,7 +151,9 @@ fn curves(section: &Section, name: &str, title: &str, names: &[&str]) -> Chart {
     let across = |share: f64| LEFT + nines(share) / most * (RIGHT - LEFT);
     let mut canvas = Canvas::new(BOTTOM + 42.0);
     time_axis(&mut canvas, scale);
-    for (share, shown) in [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")] {
+    for (share, shown) in
+        [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")]
+    {
         if nines(share) <= most {
             canvas.line("grid", (across(share), TOP), (across(share), BOTTOM));
             canvas.text("soft mid", (across(share), BOTTOM + 16.0), shown);

@@ -114,7 +114,8 @@ impl Scale {
 pub(super) fn micros(value: f64) -> String {
     let short = |value: f64| {
         let text = if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") };
-        let digits = text.find('.').map_or(text.len(), |point| if point >= 2 { point + 2 } else { point + 3 });
+        let digits =
+            text.find('.').map_or(text.len(), |point| if point >= 2 { point + 2 } else { point + 3 });
         let text = text[..digits.min(text.len())].to_owned();
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     };

@@ -69,7 +69,10 @@ fn head(page: &mut String, report: &Report, kind: &str) {
         told("load"),
     );
     if others > 10.0 {
-        let _ = writeln!(page, "<p class=\"bad\">Other programs were busy: only ratios within this run tell something.</p>");
+        let _ = writeln!(
+            page,
+            "<p class=\"bad\">Other programs were busy: only ratios within this run tell something.</p>"
+        );
     }
     if report.environment["debug_build"] == true {
         let _ = writeln!(page, "<p class=\"bad\">A debug build: its figures mean nothing.</p>");
@@ -141,7 +144,8 @@ fn table(page: &mut String, section: &Section) {
     page.push_str("</tr></thead><tbody>\n");
     for row in &section.rows {
         let group = if row.group.is_empty() { String::new() } else { format!("{} · ", row.group) };
-        let _ = write!(page, "<tr><td>{}<small>{}</small></td>", escape(&(group + &row.name)), escape(&row.what));
+        let _ =
+            write!(page, "<tr><td>{}<small>{}</small></td>", escape(&(group + &row.name)), escape(&row.what));
         for (name, _) in &columns {
             let _ = write!(page, "<td>{}</td>", row.figure(name).map_or_else(String::new, cell));
         }
@@ -153,7 +157,8 @@ fn table(page: &mut String, section: &Section) {
 fn cell(figure: &Figure) -> String {
     let mut cell = number(figure.estimate.median);
     if figure.blocks.len() > 1 {
-        let _ = write!(cell, "<small>[{}–{}]</small>", number(figure.estimate.low), number(figure.estimate.high));
+        let _ =
+            write!(cell, "<small>[{}–{}]</small>", number(figure.estimate.low), number(figure.estimate.high));
     }
     if let Some(bound) = figure.bound {
         let _ = write!(cell, "<small>bound {}</small>", number(bound));

@@ -184,11 +184,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn each(
-        &self,
-        chosen: &[usize],
-        act: impl Fn(&LocalMaster) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn each(&self, chosen: &[usize], act: impl Fn(&LocalMaster) -> Result<(), String>) -> Result<(), String> {
         chosen.iter().filter_map(|nth| self.bed.master(*nth)).try_for_each(act)
     }
 
@@ -209,9 +205,8 @@ impl Play<'_> {
             }
         }
         let all = (granted.len() + refused.len()).max(1);
-        let micros = |samples: &mut Vec<u32>, q| {
-            (!samples.is_empty()).then(|| f64::from(quantile(samples, q)) / 1e3)
-        };
+        let micros =
+            |samples: &mut Vec<u32>, q| (!samples.is_empty()).then(|| f64::from(quantile(samples, q)) / 1e3);
         seen.success.push(100.0 * granted.len() as f64 / all as f64);
         seen.p50.extend(micros(&mut granted, 0.5));
         seen.p99.extend(micros(&mut granted, 0.99));

@@ -62,10 +62,7 @@ pub(crate) async fn crowd(set: &mut Set) -> Result<Vec<Section>, String> {
     Ok(vec![section])
 }
 
-async fn connect(
-    set: &mut Set,
-    names: &[&str],
-) -> Result<(Vec<&'static Entry>, Vec<Arm>, Vec<f64>), String> {
+async fn connect(set: &mut Set, names: &[&str]) -> Result<(Vec<&'static Entry>, Vec<Arm>, Vec<f64>), String> {
     let entries = set.entries(names);
     let (mut able, mut arms, mut connections) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {

@@ -56,12 +56,10 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
                 client gives up after 500 ms.";
     let mut section = Section::new("timeline", "Through a fault and out of it", note);
     section.fault = Some(fault?);
-    for (nth, (name, what, dots)) in [
-        ("quorlock", "this library, 3 of 5 masters", ours),
-        ("single", "bare fred, one master", theirs),
-    ]
-    .into_iter()
-    .enumerate()
+    for (nth, (name, what, dots)) in
+        [("quorlock", "this library, 3 of 5 masters", ours), ("single", "bare fred, one master", theirs)]
+            .into_iter()
+            .enumerate()
     {
         let failed = dots.iter().filter(|dot| !dot.ok).count() as f64;
         let stalled = dots.iter().filter(|dot| dot.millis >= STALL).count() as f64;
