@@ -14,6 +14,9 @@
     reason = "counts of some thousands"
 )]
 
+#[path = "../../src/bin/quorlock/bench/arms.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod arms;
 #[path = "../../src/bin/quorlock/bench/bare.rs"]
 #[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod bare;
@@ -51,9 +54,9 @@ use quorlock::testbed::{LocalMaster, Testbed};
 use quorlock::{Policy, Redlock};
 use serde_json::json;
 
+use arms::{Arm, ENTRIES, Entry};
 use blocks::Plan;
 use chance::Chance;
-use contender::{Arm, ENTRIES, Entry};
 use report::Section;
 
 /// What was asked for.
@@ -72,6 +75,7 @@ struct Options {
 const ARMS: &[&str] = &[
     "quorlock",
     "quorlock-renew",
+    "quorlock-fenced",
     "fred",
     "fred-timeout",
     "fred-resp3",

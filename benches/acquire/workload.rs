@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use quorlock::testbed::{Fault, Testbed};
 
+use crate::arms::{Arm, Kind};
 use crate::blocks::{Measured, Plan};
 use crate::chance::Chance;
-use crate::contender::{Arm, Contender as _, Kind};
+use crate::contender::Contender as _;
 use crate::slice::{self, Figures, Until};
 
 /// How long the client may take to have all masters back after a thaw.

@@ -13,10 +13,11 @@ use super::holder::Label;
 use super::shared::Shared;
 use super::stake::Stake;
 use super::using;
-use crate::protocol::request::Ttl;
+use crate::protocol::quorum::MasterSet;
+use crate::protocol::request::{RequestError, Ttl};
 use crate::protocol::time::Moment;
 use crate::protocol::verdict::Verdict;
-use crate::protocol::votes::Tally;
+use crate::protocol::votes::{Fault, Tally, Vote};
 use crate::transport::Resources;
 
 /// The ttl unless another is asked for: long enough for three tries of a renewal each ten seconds.
@@ -40,11 +41,13 @@ pub struct LockRequest {
     wait: Duration,
     max_hold: Option<Duration>,
     label: Option<String>,
+    fenced: bool,
 }
 
 impl LockRequest {
     pub(crate) const fn new(handle: Arc<Handle>, resources: Resources) -> Self {
-        Self { handle, resources, ttl: TTL, renew: true, wait: WAIT, max_hold: None, label: None }
+        let (ttl, wait) = (TTL, WAIT);
+        Self { handle, resources, ttl, renew: true, wait, max_hold: None, label: None, fenced: false }
     }
 
     /// How long the masters keep the key without a renewal, in whole milliseconds: what others wait after a crash of
@@ -79,6 +82,17 @@ impl LockRequest {
         self
     }
 
+    /// Has a [fencing token](Hold::fence) come with the lock: a number that rises with every hold of the resource
+    /// that is fenced, for whoever must refuse what comes from a holder that is over. See [`fence`](crate::fence).
+    ///
+    /// Costs a script instead of a plain `SET` on each master, and a second round trip where the masters' counters
+    /// differ. The first such request of a client also looks whether the masters have their counters, which may take
+    /// a few times the master timeout.
+    pub fn fenced(mut self) -> Self {
+        self.fenced = true;
+        self
+    }
+
     /// Waits for the lock.
     ///
     /// # Errors
@@ -101,19 +115,33 @@ impl LockRequest {
         self.resources.check()?;
         let ttl = Ttl::new(self.ttl, &shared.policy)?;
         let label = self.label.as_deref().map(Label::new).transpose()?;
+        if self.fenced && !shared.transport.can_fence() {
+            return Err(RequestError::NoFencing.into());
+        }
         let began = Instant::now();
         let end = began + self.wait.min(LONGEST_WAIT);
         let mut claims = 0;
+        let mut uncounted = MasterSet::EMPTY;
         loop {
             let closing = shared.closing.notified();
             let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
             }
+            if self.fenced
+                && let Some(counted) = shared.transport.count(shared.quorum, uncounted)
+            {
+                counted.await;
+            }
             // The first claim is the plain SET; only who has to wait asks whom for.
-            let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
+            let terms = Terms { ttl, watch: claims > 0, label: label.as_ref(), fenced: self.fenced };
             let (verdict, tally) = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
+                    if self.fenced {
+                        // Not waited for: these were not needed.
+                        let doubted = uncounted_of(&stake.look(|attempt, _| attempt.tally()));
+                        let _ = shared.transport.count(shared.quorum, doubted);
+                    }
                     let guard = self.take(stake, ttl);
                     // Closed meanwhile, and perhaps too late for that to give it back.
                     return if shared.is_closed() { Err(AcquireError::Closed) } else { Ok(guard) };
@@ -121,6 +149,7 @@ impl LockRequest {
                 Err(lost) => lost,
             };
             drop(claiming);
+            uncounted = uncounted_of(&tally);
             claims += 1;
             let now = Instant::now();
             if now >= end {
@@ -209,6 +238,12 @@ impl LockRequest {
             Verdict::TooLate | Verdict::Won => AcquireError::TooLate(refusal),
         }
     }
+}
+
+/// The masters that take no part in fencing, by their own words.
+fn uncounted_of(tally: &Tally) -> MasterSet {
+    let uncounted = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Uncounted(_))));
+    tally.iter().filter(|(_, vote)| uncounted(*vote)).map(|(master, _)| master).collect()
 }
 
 /// How long to pause before the next claim: the back-off, or less if the masters said when they will be free.

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use quorlock::client::clock::Clock;
 use quorlock::client::entropy::Entropy;
 use quorlock::protocol::fanout::{Act, Link};
+use quorlock::protocol::fencing::shard;
 use quorlock::protocol::policy::Policy;
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
@@ -155,6 +156,14 @@ impl Network {
         masters.into_iter().for_each(|master| locked(&self.weather)[master] = weather);
     }
 
+    /// No two masters have the same number next, so that a token takes two rounds.
+    pub(crate) fn let_counters_differ(&self) {
+        for (nth, master) in self.masters.iter().enumerate() {
+            let number = 5_000_000_000_000_000 + 10 * nth as u64;
+            locked(master).recover(&[(shard(RESOURCE.as_bytes()), number)].into());
+        }
+    }
+
     pub(crate) fn set_all(&self, weather: &[Weather]) {
         locked(&self.weather).copy_from_slice(weather);
     }
@@ -257,13 +266,15 @@ impl Wires {
 
     fn lay(&mut self, master: usize) {
         let lost = self.wire(|ask: Ask| ask.answer(Vote::Unknown(Fault::TimedOut), Link(1)));
-        let back = self.wire(|(ask, vote): (Ask, Vote)| ask.answer(vote, Link(1)));
+        let back = self.wire(|(ask, vote, number): (Ask, Vote, Option<u64>)| {
+            ask.answer_numbered(vote, number, Link(1));
+        });
         let network = self.network.clone();
         let timeout = lost.clone();
         let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
             let weather = locked(&network.weather)[master];
             let (now, dispatch) = (Instant::now(), *ask.dispatch());
-            let vote = locked(&network.masters[master]).answer(&ask, network.now());
+            let (vote, number) = locked(&network.masters[master]).answer(&ask, network.now());
             let (act, holder) = (dispatch.act, ask.holder());
             let resource = ask.keys().first().cloned().unwrap_or_default();
             locked(&network.done).push(Done {
@@ -278,7 +289,7 @@ impl Wires {
             let _ = if (weather.unanswered)(act) {
                 timeout.send((sent + MASTER_TIMEOUT, ask)).is_ok()
             } else {
-                back.send((now + weather.back, (ask, vote))).is_ok()
+                back.send((now + weather.back, (ask, vote, number))).is_ok()
             };
         });
         let network = self.network.clone();

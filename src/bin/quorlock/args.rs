@@ -1,5 +1,7 @@
 //! What can be said on the command line.
 
+pub(crate) mod bench;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,13 +27,6 @@ Examples:
   quorlock doctor order:123 --expect 'web-3:1842/0f2c…'
   quorlock doctor --monitor 5s
   quorlock doctor --json --watch 30s";
-
-const BENCH: &str = "\
-Examples:
-  quorlock bench --quick
-  quorlock bench --html report.html --json report.json
-  quorlock bench --profile loopback,tasks --against single,rslock
-  quorlock bench --quick --baseline report.json --fail-above 10%";
 
 /// One holder at a time, over five independent Redis or Valkey masters.
 #[derive(Debug, Parser)]
@@ -162,6 +157,10 @@ pub(crate) enum Command {
         after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
     )]
     Init,
+    /// Has fencing go on where too many masters lost their counters together.
+    ///
+    /// By calling it you assert that no fencing token above the floor was handed out.
+    FenceFloor(FenceFloor),
     /// Masters on this machine, and faults on them.
     #[command(
         subcommand,
@@ -176,8 +175,8 @@ pub(crate) enum Command {
     /// What a quorum costs beside a single instance: latency, throughput, faults, hand-off, renewal, cost.
     ///
     /// Starts its own masters, unless some are given: on those it uses keys of its own prefix, breaks nothing, and leaves no key.
-    #[command(after_help = BENCH)]
-    Bench(Bench),
+    #[command(after_help = bench::HELP)]
+    Bench(bench::Bench),
     #[command(hide = true)]
     BenchWorker,
 }
@@ -207,7 +206,8 @@ pub(crate) struct Run {
     /// not run it once more. This command ends only then; a signal ends it at once, and leaves the lock to its ttl.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) hold_at_least: Option<Duration>,
-    /// Not built yet, and refused: a fencing token for the command, in QUORLOCK_FENCE.
+    /// Gives the command a fencing token in QUORLOCK_FENCE: a number that rises with every fenced hold, for whoever must
+    /// refuse what comes from a holder that is over.
     #[arg(long)]
     pub(crate) fence: bool,
     /// How long the command has from TERM to KILL when the lock is about to be lost; 0s: KILL only [default: 5s, or less
@@ -245,6 +245,10 @@ pub(crate) struct Acquire {
     /// How long to wait for it; 0s tries once.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
+    /// Prints a fencing token behind the holder id: a number that rises with every fenced hold of the resource, for
+    /// whoever must refuse what comes from a holder that is over.
+    #[arg(long)]
+    pub(crate) fence: bool,
 }
 
 #[derive(Debug, Args)]
@@ -268,6 +272,12 @@ pub(crate) struct Release {
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FenceFloor {
+    /// All tokens from now on are greater [default: the greatest in sight, or a day ahead of this machine's clock].
+    pub(crate) floor: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -368,37 +378,6 @@ pub(crate) struct Demo {
     /// On five containers that are up under this project's name, instead of processes: as `docker/run.sh demo` does.
     #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
     pub(crate) containers: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Bench {
-    /// A minute instead of some: the same scenarios, shorter.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// These scenarios only: loopback, tasks, distance, faults, timeline, rate, handoff, renewal.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub(crate) profile: Vec<String>,
-    /// These rows only beside `quorlock`: single, fred, rslock and so on.
-    #[arg(long, value_name = "ROW,…", value_delimiter = ',')]
-    pub(crate) against: Vec<String>,
-    /// With --json: writes all figures there, with the version of their schema, and prints the table. Without it --json prints them.
-    #[arg(value_name = "FILE", requires = "json")]
-    pub(crate) file: Option<PathBuf>,
-    /// Writes a page with charts there, which needs nothing else.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Writes each chart there as a picture of its own.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) charts: Option<PathBuf>,
-    /// What --json FILE wrote earlier, to compare with.
-    #[arg(long, value_name = "FILE", requires = "fail_above")]
-    pub(crate) baseline: Option<PathBuf>,
-    /// Ends with 1 if a figure of ours is worse by more than that, and not by chance.
-    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = crate::bench::percent)]
-    pub(crate) fail_above: Option<f64>,
-    /// Of all times, for tests.
-    #[arg(long, hide = true, default_value_t = 1.0)]
-    pub(crate) scale: f64,
 }
 
 #[derive(Debug, Args)]

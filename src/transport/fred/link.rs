@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::types::Value;
@@ -50,6 +51,7 @@ pub(super) struct Wire {
     task: ConnectionTask,
     link: Link,
     scripts: Scripts,
+    run_id: Str,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
     unwanted: Vec<Ask>,
@@ -81,6 +83,7 @@ impl Wire {
         task: ConnectionTask,
         link: Link,
         scripts: Scripts,
+        run_id: Str,
         round_trip: Duration,
     ) -> Self {
         Self {
@@ -88,6 +91,7 @@ impl Wire {
             task,
             link,
             scripts,
+            run_id,
             calls: VecDeque::new(),
             spare: Vec::new(),
             unwanted: Vec::new(),
@@ -188,7 +192,7 @@ impl Wire {
             return;
         }
         self.crowded = call.asks.len() > 1;
-        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts });
+        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts }, &self.run_id);
         self.calls.push_back(call);
     }
 

@@ -22,14 +22,6 @@ pub(crate) fn read(file: &Path) -> Result<Report, String> {
     serde_json::from_value(json).map_err(|error| format!("--baseline {name}: {error}"))
 }
 
-/// `10%`.
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    number
-        .filter(|number| *number >= 0.0 && number.is_finite())
-        .ok_or_else(|| format!("{text}: write it as 10%"))
-}
-
 /// Figures of ours that are worse than the baseline's by more than so many percent, and not by chance. Ratios within a run are
 /// compared where there are any: those of one machine on two days are alike, its microseconds are not.
 pub(crate) fn worse(now: &Report, then: &Report, percent: f64, chance: &mut Chance) -> Vec<String> {

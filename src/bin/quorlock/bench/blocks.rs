@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::arms::Arm;
 use super::chance::Chance;
-use super::contender::Arm;
 use super::slice::{self, Figures, Slice, Until};
 use super::stop;
 

@@ -11,6 +11,7 @@
 )]
 
 mod aims;
+mod arms;
 mod bare;
 mod baseline;
 mod blocks;
@@ -40,21 +41,20 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::args::{Bench, Global};
+use crate::args::Global;
+use crate::args::bench::Bench;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
 use crate::{fleet, output};
+use arms::{ENTRIES, Entry};
 use chance::Chance;
-use contender::{ENTRIES, Entry};
 use pace::{PROFILES, Pace};
 use progress::Progress;
 use report::{Report, SCHEMA, Section};
 use scenes::set::Set;
 use scenes::{distance, faults, handoff, rate, renewal, side, timeline};
 use site::Site;
-
-pub(crate) use baseline::percent;
 
 /// How `--baseline` ends if something became slower.
 const SLOWER: Exit = Exit::NotHeld;

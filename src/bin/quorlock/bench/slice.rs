@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
-use super::contender::{Arm, Contender, Kind};
+use super::arms::{Arm, Kind};
+use super::contender::Contender;
 use super::sums::quantile;
 use super::{keys, stop};
 

@@ -71,7 +71,7 @@ fn hue(section: &Section, row: &Row) -> usize {
         "single" => 1,
         "fred" => 5,
         "rslock" => 3,
-        name if name.starts_with("quorlock") || ["min-votes-4", "fenced"].contains(&name) => 2,
+        name if name.starts_with("quorlock") || name == "min-votes-4" => 2,
         "single-wait" => 4,
         name if name.ends_with("contenders") => 0,
         name => names.iter().position(|known| *known == name).unwrap_or(0) % HUES,

@@ -1,9 +1,9 @@
 //! Masters that are far away.
 
+use super::super::arms::Entry;
 use super::super::bare::{BareFred, Manner};
 use super::super::blocks;
 use super::super::bound::Bounds;
-use super::super::contender::Entry;
 use super::super::report::Section;
 use super::super::stop;
 use super::super::ways::Ways;
@@ -68,7 +68,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
 async fn far_and_many(
     set: &mut Set,
     entries: &[&'static Entry],
-    arms: &[super::super::contender::Arm],
+    arms: &[super::super::arms::Arm],
     asked: &BareFred,
     section: &mut Section,
 ) -> Result<(), String> {

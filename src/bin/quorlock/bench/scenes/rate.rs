@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::super::contender::{Arm, Contender, Kind};
+use super::super::arms::{Arm, Kind};
+use super::super::contender::Contender;
 use super::super::report::{Row, Section};
 use super::super::slice::{self, Until};
 use super::super::sums::quantile;

@@ -8,7 +8,8 @@ use quorlock::{Guard, Redlock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::super::contender::{Contender as _, Manners, Ours};
+use super::super::arms::{Manners, Ours};
+use super::super::contender::Contender as _;
 use super::super::cost::Counters;
 use super::super::report::{Row, Section};
 use super::super::slice::cpu_time;

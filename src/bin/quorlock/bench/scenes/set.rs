@@ -1,7 +1,7 @@
 //! What all scenarios share: the masters, the rows that are asked for, and what is counted over the whole run.
 
+use super::super::arms::{Arm, ENTRIES, Entry};
 use super::super::chance::Chance;
-use super::super::contender::{Arm, ENTRIES, Entry};
 use super::super::pace::Pace;
 use super::super::report::Skipped;
 use super::super::site::Site;

@@ -1,8 +1,8 @@
 //! All rows side by side on loopback, and what a cycle of each costs.
 
+use super::super::arms::{Arm, Entry};
 use super::super::blocks::{self, Measured};
 use super::super::bound::Bounds;
-use super::super::contender::{Arm, Entry};
 use super::super::cost::Counters;
 use super::super::report::{Row, Section};
 use super::super::slice::{self, Figures, Until};
@@ -16,7 +16,7 @@ const ROWS: &[&str] = &[
     "quorlock-3",
     "quorlock-7",
     "min-votes-4",
-    "fenced",
+    "quorlock-fenced",
     "quorlock-1",
     "single",
     "single-wait",
@@ -25,7 +25,7 @@ const ROWS: &[&str] = &[
     "rslock",
 ];
 
-const CROWD: &[&str] = &["quorlock", "quorlock-renew", "fenced", "single", "fred", "rslock"];
+const CROWD: &[&str] = &["quorlock", "quorlock-renew", "quorlock-fenced", "single", "fred", "rslock"];
 
 const COMPARED: &[&str] = &["acquire p50", "acquire p99", "release p50", "cycles", "client CPU"];
 
