@@ -4,14 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-pub(crate) const HELP: &str = "\
+const HELP: &str = "\
 Examples:
   quorlock bench --quick
   quorlock bench --html report.html --json report.json
   quorlock bench --profile loopback,tasks --against single,rslock
   quorlock bench --quick --baseline report.json --fail-above 10%";
 
+/// What a quorum costs beside a single instance: latency, throughput, faults, hand-off, renewal, cost.
+///
+/// Starts its own masters, unless some are given: on those it uses keys of its own prefix, breaks nothing, and leaves no key.
 #[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Bench {
     /// A minute instead of some: the same scenarios, shorter.
     #[arg(long)]

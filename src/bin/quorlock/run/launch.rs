@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, raise};
 use nix::unistd::{Pid, getppid};
 
 use super::{program, signals};
-use crate::args::RunCommand;
+use crate::args::run::RunCommand;
 use crate::exit::{Exit, Failure};
 
 /// Does not return if all goes well.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorlock::Policy;
 use quorlock::protocol::request::Ttl;
 
-use crate::args::Run;
+use crate::args::run::Run;
 use crate::duration::show;
 use crate::exit::{Exit, Failure};
 
