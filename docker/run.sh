@@ -23,7 +23,7 @@ usage() {
 usage: sh docker/run.sh COMMAND [--local|--docker] [ARGUMENTS]
   demo    five masters, contenders, faults: what a lock does when masters die (about a minute)
   test    all tests, against servers of their own; where a Docker engine answers also those on containers
-  bench   the benchmarks, against servers of their own
+  bench   what a quorum costs beside a single instance, against servers of their own (--quick: a minute; --html FILE)
   shell   a shell with five masters up, named in QUORLOCK_MASTERS
   --local   masters as processes on this machine
   --docker  masters as containers; an error without a Docker engine and Compose
@@ -289,7 +289,7 @@ need_server
 status=0
 case $where-$command in
     local-demo) instead cargo run -q --release --features cli --bin quorlock -- demo "$@" ;;
-    local-bench) instead cargo bench --all-features --bench '*' -- "$@" ;;
+    local-bench) instead env -u QUORLOCK_MASTERS cargo run -q --release --features cli,peers --bin quorlock -- bench "$@" ;;
     *-test) run_tests "$@" || status=$? ;;
     local-shell) run_shell || status=$? ;;
     docker-demo)
@@ -298,7 +298,7 @@ case $where-$command in
     docker-bench)
         containers_up proxy
         quorlock init >&2
-        watched cargo bench --all-features --bench '*' -- "$@" ;;
+        watched "$BIN/quorlock" bench "$@" ;;
     docker-shell)
         containers_up proxy,failover
         run_shell || status=$? ;;

@@ -14,25 +14,50 @@
     reason = "counts of some thousands"
 )]
 
+#[path = "../../src/bin/quorlock/bench/arms.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod arms;
+#[path = "../../src/bin/quorlock/bench/bare.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod bare;
+#[path = "../../src/bin/quorlock/bench/blocks.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod blocks;
+#[path = "../../src/bin/quorlock/bench/chance.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod chance;
+#[path = "../../src/bin/quorlock/bench/contender.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod contender;
+#[path = "../../src/bin/quorlock/bench/keys.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod keys;
+#[path = "../../src/bin/quorlock/bench/machine.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod machine;
 mod report;
+#[path = "../../src/bin/quorlock/bench/slice.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod slice;
+#[path = "../../src/bin/quorlock/bench/stop.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
+mod stop;
+#[path = "../../src/bin/quorlock/bench/sums.rs"]
+#[allow(dead_code, reason = "the command `bench` uses more of it")]
 mod sums;
 mod workload;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use quorlock::Redlock;
-use quorlock::testbed::Testbed;
+use quorlock::testbed::{LocalMaster, Testbed};
+use quorlock::{Policy, Redlock};
 use serde_json::json;
 
+use arms::{Arm, ENTRIES, Entry};
+use blocks::Plan;
 use chance::Chance;
-use contender::{ARMS, Arm};
 use report::Section;
-use workload::Plan;
 
 /// What was asked for.
 #[derive(Debug, Clone)]
@@ -44,6 +69,24 @@ struct Options {
     cycles: Option<usize>,
     multi_thread: bool,
     json: bool,
+}
+
+/// The rows of this table: all over the same five masters, or the first of them.
+const ARMS: &[&str] = &[
+    "quorlock",
+    "quorlock-renew",
+    "quorlock-fenced",
+    "fred",
+    "fred-timeout",
+    "fred-resp3",
+    "quorlock-1",
+    "single",
+    #[cfg(feature = "peers")]
+    "rslock",
+];
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    ENTRIES.iter().filter(|entry| ARMS.contains(&entry.name))
 }
 
 /// The shares of the whole time that go to A, B and C.
@@ -111,7 +154,12 @@ impl Options {
 
     fn plan(&self, share: f64) -> Plan {
         let share = if self.only.is_some() { 1.0 } else { share };
-        Plan { time: Duration::from_secs_f64(self.seconds * share), blocks: self.blocks, cycles: self.cycles }
+        Plan {
+            time: Duration::from_secs_f64(self.seconds * share),
+            blocks: self.blocks,
+            cycles: self.cycles,
+            warm_up: 6_400,
+        }
     }
 
     fn wants(&self, arm: &str) -> bool {
@@ -134,11 +182,8 @@ fn workload(value: &str) -> Result<char, String> {
 
 fn arms(value: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = value.split(',').map(str::to_owned).collect();
-    match names.iter().find(|name| !ARMS.iter().any(|(arm, _)| arm == name)) {
-        Some(unknown) => {
-            let known: Vec<&str> = ARMS.iter().map(|(arm, _)| *arm).collect();
-            Err(format!("--filter {unknown}: one or more of {}, with commas", known.join(", ")))
-        }
+    match names.iter().find(|name| !ARMS.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("--filter {unknown}: one or more of {}, with commas", ARMS.join(", "))),
         None => Ok(names),
     }
 }
@@ -152,8 +197,8 @@ fn help() {
     println!("  --filter ARM,ARM  these arms only");
     println!("  --multi-thread    two worker threads, instead of one thread");
     println!("  --json            for programs\n\narms:");
-    for (arm, what) in ARMS {
-        println!("  {arm:<16}  {what}");
+    for Entry { name, what, .. } in entries() {
+        println!("  {name:<16}  {what}");
     }
 }
 
@@ -163,11 +208,11 @@ async fn run(options: &Options) -> Result<(), String> {
     let urls = bed.urls();
     Redlock::builder().masters(&urls).init().await.map_err(|error| error.to_string())?;
     let mut contenders = Vec::new();
-    for (name, _) in ARMS.iter().filter(|(name, _)| options.wants(name)) {
-        contenders.push(Arm::connect(name, &urls).await?);
+    for entry in entries().filter(|entry| options.wants(entry.name)) {
+        contenders.push(entry.connect(&urls, Policy::new()).await?);
     }
 
-    let watch = machine::Watch::begin(&bed);
+    let watch = machine::Watch::begin(bed.masters().iter().filter_map(LocalMaster::pid).collect());
     let mut sections = Vec::new();
     for (letter, share) in SHARES {
         if options.only.is_some_and(|only| only != letter) {
@@ -175,12 +220,11 @@ async fn run(options: &Options) -> Result<(), String> {
         }
         let plan = options.plan(share);
         let measured = match letter {
-            'A' => workload::side_by_side(&contenders, 1, plan, chance).await?,
+            'A' => blocks::side_by_side(&contenders, 1, plan, chance, async || Ok(())).await?,
             // Many tasks against one master would measure the master.
             'B' => {
-                let of_five: Vec<Arm> =
-                    contenders.iter().filter(|arm| !arm.name.ends_with("-1")).cloned().collect();
-                workload::side_by_side(&of_five, 64, plan, chance).await?
+                let of_five: Vec<Arm> = contenders.iter().filter(|arm| !of_one(arm.name)).cloned().collect();
+                blocks::side_by_side(&of_five, 64, plan, chance, async || Ok(())).await?
             }
             // Long enough to see a connection given up after three timeouts, and dialled in vain.
             _ => match contenders.iter().find(|arm| arm.name == "quorlock") {
@@ -194,7 +238,9 @@ async fn run(options: &Options) -> Result<(), String> {
         sections.push(Section { letter, measured });
     }
 
-    let machine = watch.end(&bed, options.multi_thread);
+    let info = bed[0].command(&["INFO"]).ok().and_then(|reply| reply.text()).unwrap_or_default();
+    let runtime = if options.multi_thread { "two worker threads" } else { "one thread" };
+    let machine = watch.end(format!("{} × 5", machine::server(&info)), runtime);
     let aims = report::aims(&sections, chance);
     if options.json {
         let sections: Vec<_> = sections.iter().map(|section| section.json(chance)).collect();
@@ -207,4 +253,8 @@ async fn run(options: &Options) -> Result<(), String> {
         report::print_aims(&aims);
     }
     Ok(())
+}
+
+fn of_one(arm: &str) -> bool {
+    Entry::named(arm).is_some_and(|entry| entry.masters == 1)
 }

@@ -1,22 +1,17 @@
-//! Who runs when. The order within a block is drawn and then run backwards (A B C C B A), so that a machine that
-//! becomes faster or slower in the course of a block does not favour anybody.
+//! What happens to locks while masters are frozen.
 
 use std::time::{Duration, Instant};
 
 use quorlock::testbed::{Fault, Testbed};
 
+use crate::arms::{Arm, Kind};
+use crate::blocks::{Measured, Plan};
 use crate::chance::Chance;
-use crate::contender::{Arm, Contender as _, Kind};
-use crate::slice::{self, Figures, Slice, Until};
+use crate::contender::Contender as _;
+use crate::slice::{self, Figures, Until};
 
 /// How long the client may take to have all masters back after a thaw.
 const RECOVERY: Duration = Duration::from_secs(10);
-
-/// Figures by row, and by block within a row.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    pub(crate) rows: Vec<(&'static str, Vec<Figures>)>,
-}
 
 impl Measured {
     pub(crate) fn row(&self, name: &str) -> Option<&[Figures]> {
@@ -28,47 +23,6 @@ impl Measured {
         let (Some(of), Some(to)) = (self.row(of), self.row(to)) else { return Vec::new() };
         of.iter().zip(to).map(|(of, to)| figure(of) / figure(to)).collect()
     }
-}
-
-/// How much of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
-    pub(crate) time: Duration,
-    pub(crate) blocks: usize,
-    pub(crate) cycles: Option<usize>,
-}
-
-impl Plan {
-    fn until(&self, slices_in_block: usize) -> Until {
-        let slices = u32::try_from(self.blocks * slices_in_block).unwrap_or(u32::MAX).max(1);
-        self.cycles.map_or(Until::After(self.time / slices), Until::Cycles)
-    }
-}
-
-/// All arms against each other.
-pub(crate) async fn side_by_side(
-    arms: &[Arm],
-    tasks: usize,
-    plan: Plan,
-    chance: &mut Chance,
-) -> Result<Measured, String> {
-    let until = plan.until(2 * arms.len());
-    for arm in arms {
-        slice::run(arm, tasks, Until::Cycles(plan.cycles.unwrap_or(6_400).min(6_400) / tasks + 1)).await?;
-    }
-    let mut rows: Vec<_> = arms.iter().map(|arm| (arm.name, Vec::new())).collect();
-    for _ in 0..plan.blocks {
-        let mut order: Vec<usize> = (0..arms.len()).collect();
-        chance.shuffle(&mut order);
-        let mut block: Vec<Slice> = arms.iter().map(|_| Slice::default()).collect();
-        for &nth in order.iter().chain(order.iter().rev()) {
-            block[nth].add(slice::run(&arms[nth], tasks, until).await?);
-        }
-        for (row, slice) in rows.iter_mut().zip(block) {
-            row.1.push(slice.figures());
-        }
-    }
-    Ok(Measured { rows })
 }
 
 /// One arm, with no, one and two masters frozen.
@@ -98,7 +52,7 @@ pub(crate) async fn frozen(
             recover(arm).await?;
         }
     }
-    Ok(Measured { rows })
+    Ok(Measured { rows, acquires: Vec::new() })
 }
 
 /// Waits until a lock stands on all five again.

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod beds;
+mod bench;
 mod demo;
 mod doctor;
 mod drill;

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+mod bench;
 mod doctor;
 #[cfg(test)]
 mod examples;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
+pub(crate) use bench::Bench;
 pub(crate) use doctor::{Doctor, Explain};
 pub(crate) use locks::{Acquire, Extend, FenceFloor, Inspect, List, Release, Top};
 pub(crate) use pages::{Completions, Man};
@@ -187,4 +189,7 @@ pub(crate) enum Command {
     Man(Man),
     #[command(hide = true)]
     DemoWorker(DemoWorker),
+    Bench(Bench),
+    #[command(hide = true)]
+    BenchWorker,
 }

@@ -4,6 +4,7 @@
 
 mod acquire;
 mod args;
+mod bench;
 mod config;
 mod demo;
 mod doctor;
@@ -76,6 +77,8 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Drill(args) => drill::run(global, args).await,
         Command::Completions(args) => Ok(pages::completions(args)),
         Command::Man(args) => pages::man(args),
+        Command::Bench(args) => bench::run(global, args).await,
+        Command::BenchWorker => bench::worker::run(global).await,
         Command::DemoWorker(args) => demo::worker::run(global, args).await,
     }
 }
@@ -119,6 +122,8 @@ fn told_by_itself(cli: &Cli) -> Told {
         #[cfg(target_os = "linux")]
         Command::Run(_) => Told::OfItsLock,
         Command::Top(_) | Command::Drill(_) => Told::InEvents,
+        // It breaks masters on purpose.
+        Command::Bench(_) => Told::InEvents,
         _ => Told::Nothing,
     }
 }

@@ -12,8 +12,13 @@ use crate::args::Global;
 
 /// Prints a result: the text, or the object with `--json`. Whoever does not read it to the end has had enough.
 pub(crate) fn result(global: &Global, text: impl Display, json: &Value) {
+    if global.json { print(json) } else { print(text) }
+}
+
+/// Prints a text, also with `--json`.
+pub(crate) fn print(text: impl Display) {
     let mut out = io::stdout().lock();
-    let _ = if global.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") };
+    let _ = writeln!(out, "{text}");
     let _ = out.flush();
 }
 

@@ -18,7 +18,8 @@ use quorlock::{AcquireError, FencingToken, Guard, Released};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::{Global, Run};
+use crate::args::Global;
+use crate::args::Run;
 use crate::duration::{millis, show};
 use crate::exit::{Exit, Failure};
 use crate::fleet::{self, Fleet};

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::args::{Global, Run};
+use crate::args::Global;
+use crate::args::Run;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 

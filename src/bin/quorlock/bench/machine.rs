@@ -5,10 +5,9 @@ use std::fs::read_to_string;
 use std::process::Command;
 use std::time::Instant;
 
-use quorlock::testbed::Testbed;
 use serde_json::{Value, json};
 
-use crate::slice::cpu_time;
+use super::slice::cpu_time;
 
 /// Ticks a second of the times in `/proc`, on every Linux there is.
 const TICKS: f64 = 100.0;
@@ -20,6 +19,8 @@ pub(crate) struct Watch {
     load: String,
     busy: f64,
     ours: f64,
+    /// Of the masters on this machine that are ours.
+    pids: Vec<u32>,
 }
 
 /// The environment line.
@@ -37,22 +38,17 @@ pub(crate) struct Machine {
 }
 
 impl Watch {
-    pub(crate) fn begin(bed: &Testbed) -> Self {
+    pub(crate) fn begin(pids: Vec<u32>) -> Self {
         let load = read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split_whitespace().next().unwrap_or("?").to_owned();
-        Self { began: Instant::now(), load, busy: busy(), ours: ours(bed) }
+        Self { began: Instant::now(), load, busy: busy(), ours: ours(&pids), pids }
     }
 
-    pub(crate) fn end(self, bed: &Testbed, multi_thread: bool) -> Machine {
+    /// `server`: what answers, as `redis 7.0.15 × 5`.
+    pub(crate) fn end(self, server: String, runtime: &'static str) -> Machine {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let available = self.began.elapsed().as_secs_f64() * cores as f64;
-        let others = (busy() - self.busy) - (ours(bed) - self.ours);
-        let info = bed[0].info().unwrap_or_default();
-        let told = |key: &str| info.get(key).map_or("?", String::as_str).to_owned();
-        let server = match info.get("valkey_version") {
-            Some(version) => format!("valkey {version}"),
-            None => format!("redis {}", told("redis_version")),
-        };
+        let others = (busy() - self.busy) - (ours(&self.pids) - self.ours);
         let rustc = Command::new("rustc").arg("--version").output();
         let rustc = rustc
             .map_or_else(|_| "rustc ?".into(), |told| String::from_utf8_lossy(&told.stdout).into_owned());
@@ -64,7 +60,7 @@ impl Watch {
             others: (100.0 * others / available).max(0.0),
             server,
             rustc: rustc.split(" (").next().unwrap_or_default().trim().to_owned(),
-            runtime: if multi_thread { "two worker threads" } else { "one thread" },
+            runtime,
         }
     }
 }
@@ -77,15 +73,14 @@ fn busy() -> f64 {
     [0, 1, 2, 5, 6].iter().filter_map(|nth| ticks.get(*nth)).sum::<f64>() / TICKS
 }
 
-fn ours(bed: &Testbed) -> f64 {
-    let server = |pid| {
+fn ours(pids: &[u32]) -> f64 {
+    let server = |pid: &u32| {
         let stat = read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let after_name = stat.rsplit(") ").next().unwrap_or_default();
         let ticks = |nth| after_name.split(' ').nth(nth).and_then(|word| word.parse::<f64>().ok());
         (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS
     };
-    let servers = bed.masters().iter().filter_map(quorlock::testbed::LocalMaster::pid);
-    cpu_time().as_secs_f64() + servers.map(server).sum::<f64>()
+    cpu_time().as_secs_f64() + pids.iter().map(server).sum::<f64>()
 }
 
 fn cpu_model() -> String {
@@ -108,8 +103,17 @@ impl fmt::Display for Machine {
         let Self { cores, cpu, kernel, load, others, server, rustc, runtime } = self;
         write!(
             f,
-            "{cores} cores ({cpu}), Linux {kernel}, {server} × 5, {rustc}, {runtime}; load before {load}, \
+            "{cores} cores ({cpu}), Linux {kernel}, {server}, {rustc}, {runtime}; load before {load}, \
              others used {others:.0} % of the cores"
         )
+    }
+}
+
+/// The name of a server, from its INFO.
+pub(crate) fn server(info: &str) -> String {
+    let told = |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    match told("valkey_version") {
+        Some(version) => format!("valkey {}", version.trim()),
+        None => format!("redis {}", told("redis_version").unwrap_or("?").trim()),
     }
 }

@@ -1,21 +1,18 @@
 //! One contender at work for a short while.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
-use crate::contender::{Arm, Contender, Kind};
-use crate::sums::quantile;
+use super::arms::{Arm, Kind};
+use super::contender::Contender;
+use super::sums::quantile;
+use super::{keys, stop};
 
 /// What the last slice left on the wire may arrive.
 const CALM: Duration = Duration::from_millis(3);
-
-/// No two cycles of a run share a key.
-static KEYS: AtomicU64 = AtomicU64::new(0);
 
 /// When a slice ends.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +46,7 @@ impl Slice {
         Figures {
             acquire_p50: micros(&mut self.acquire, 0.5),
             acquire_p99: micros(&mut self.acquire, 0.99),
+            acquire_p999: micros(&mut self.acquire, 0.999),
             release_p50: micros(&mut self.release, 0.5),
             release_p99: micros(&mut self.release, 0.99),
             rate: cycles / self.wall.as_secs_f64(),
@@ -63,6 +61,7 @@ impl Slice {
 pub(crate) struct Figures {
     pub(crate) acquire_p50: f64,
     pub(crate) acquire_p99: f64,
+    pub(crate) acquire_p999: f64,
     pub(crate) release_p50: f64,
     pub(crate) release_p99: f64,
     pub(crate) rate: f64,
@@ -109,8 +108,7 @@ async fn closed_loop<C: Contender>(contender: Arc<C>, until: Until, began: Insta
     };
     let mut key = String::new();
     loop {
-        key.clear();
-        let _ = write!(key, "bench:order:{}", KEYS.fetch_add(1, Ordering::Relaxed));
+        keys::fresh(&mut key);
         let asked = Instant::now();
         let lock = contender.acquire(&key).await?;
         let held = Instant::now();
@@ -122,7 +120,7 @@ async fn closed_loop<C: Contender>(contender: Arc<C>, until: Until, began: Insta
             Until::After(time) => free - began >= time,
             Until::Cycles(cycles) => slice.acquire.len() >= cycles,
         };
-        if over {
+        if over || stop::is_raised() {
             return Ok(slice);
         }
     }

@@ -1,6 +1,6 @@
 //! Medians, and how far to trust them.
 
-use crate::chance::Chance;
+use super::chance::Chance;
 
 const RESAMPLES: usize = 2_000;
 
@@ -24,7 +24,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// A median with the interval that 95 % of the medians of resampled values fall into.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
@@ -33,6 +33,9 @@ pub(crate) struct Estimate {
 
 impl Estimate {
     pub(crate) fn of(values: &[f64], chance: &mut Chance) -> Self {
+        if values.is_empty() {
+            return Self { median: f64::NAN, low: f64::NAN, high: f64::NAN };
+        }
         let mut medians: Vec<f64> = (0..RESAMPLES)
             .map(|_| {
                 let again: Vec<f64> = values.iter().map(|_| values[chance.below(values.len())]).collect();
