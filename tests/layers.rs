@@ -78,7 +78,7 @@ const EMPTY_NAMES: [&str; 9] =
     ["utils", "util", "helper", "helpers", "common", "inner", "internals", "manager", "misc"];
 
 /// What the command line uses beside the names that lib.rs lifts to the front.
-const OPEN_TO_BIN: [&str; 2] = ["protocol", "testbed"];
+const OPEN_TO_BIN: [&str; 3] = ["fence", "protocol", "testbed"];
 
 /// Of the command line the one file that names fred: the bench measures bare fred as the floor of what ours can reach.
 const BARE_FRED: [&str; 3] = ["bin", "bench", "bare"];

@@ -28,6 +28,7 @@ struct Terminal {
     tty: PathBuf,
     screen: Arc<Mutex<Parser>>,
     shell: Child,
+    reader: thread::JoinHandle<()>,
     notes: tempfile::TempDir,
 }
 
@@ -59,13 +60,13 @@ impl Terminal {
         let mut from = keys.try_clone().unwrap();
         let screen = Arc::new(Mutex::new(Parser::new(size(rows), size(columns), 0)));
         let shown = screen.clone();
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 shown.lock().unwrap().process(&bytes[..count]);
             }
         });
-        Self { keys, tty, screen, shell: shell_child, notes }
+        Self { keys, tty, screen, shell: shell_child, reader, notes }
     }
 
     fn top(stage: &Stage, arguments: &[&str]) -> Self {
@@ -118,6 +119,8 @@ impl Terminal {
     #[track_caller]
     fn ends(self) -> i32 {
         let Ended { code, .. } = end(self.shell, BOUND);
+        // Everything that was written is on the screen by then.
+        self.reader.join().unwrap();
         let note = |name| std::fs::read_to_string(self.notes.path().join(name)).unwrap();
         assert_eq!(note("before"), note("after"), "the terminal's settings are not what they were");
         let screen = self.screen.lock().unwrap();

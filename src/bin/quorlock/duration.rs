@@ -22,6 +22,12 @@ pub(crate) fn show(duration: Duration) -> String {
     }
 }
 
+/// As an option takes it: `30s`, `250ms`.
+pub(crate) fn word(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
+}
+
 /// Whole milliseconds for JSON.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

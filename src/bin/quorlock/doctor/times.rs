@@ -8,7 +8,7 @@ use quorlock::{Finding as Found, Policy};
 use super::finding::{Finding, Verdict};
 use super::locks::{Look, expected};
 use crate::args::Doctor;
-use crate::duration::show;
+use crate::duration::{show, word};
 
 /// A ttl that many times the P99 of the work leaves room for a bad day.
 const ROOM: u32 = 3;
@@ -111,10 +111,4 @@ pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
 
 fn ttl(args: &Doctor, policy: &Policy) -> Duration {
     args.ttl.unwrap_or(USUAL.min(policy.max_ttl()))
-}
-
-/// As `--ttl` takes it.
-fn word(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }

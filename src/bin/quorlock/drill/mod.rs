@@ -24,6 +24,7 @@ use quorlock::Redlock;
 use quorlock::protocol::request::Ttl;
 
 use crate::args::{Drill, Global};
+use crate::duration::show;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, note};
 use crate::signals::Signals;
@@ -68,7 +69,7 @@ async fn rehearse(global: &Global, args: &Drill, mut site: Site) -> Result<Verdi
         "six runs at once, in each {} contenders work {} at a ttl of {}; nothing is flushed or left but what ends by its ttl",
         args.contenders,
         if args.rounds == 1 { "once".to_owned() } else { format!("{} times", args.rounds) },
-        crate::duration::show(args.ttl),
+        show(args.ttl),
     ));
     let mut trials = at_once(args, &clients, false).await;
     if site.freeze_one()? {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::Instant;
 
 use crate::args::Drill;
-use crate::duration::{millis, show};
+use crate::duration::{millis, show, word};
 use crate::exit::{Exit, Failure};
 
 /// A ttl that many times the P99 of the work leaves room for a bad day.
@@ -108,12 +108,6 @@ async fn measure(program: &OsString, arguments: &[OsString]) -> Result<Duration,
         )));
     }
     Ok(began.elapsed())
-}
-
-/// As `--ttl` takes it.
-fn word(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(super) fn summary(look: &Look) -> String {
     let masters = look.masters.len();
     let quorum = if look.up() < look.needed { format!(", {} needed", look.needed) } else { String::new() };
     let more = if look.is_complete { "" } else { ", and more than --limit shows" };
-    format!("{} of {masters} masters up{quorum}, {} held{more}", look.up(), count(look.held() as u64, "lock"))
+    format!("{} of {masters} masters up{quorum}, {} held{more}", look.up(), count(look.held(), "lock"))
 }
 
 /// How a master is, in words.
