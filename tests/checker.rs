@@ -1,0 +1,371 @@
+//! The checker of `tests/chaos`, on histories written by hand: one for each verdict. Nothing here starts anything.
+
+#[allow(dead_code, reason = "the program and its page use more of it")]
+#[path = "chaos/history/mod.rs"]
+mod history;
+
+use history::check::{Judgement, Kind, TOLD_WITHIN};
+use history::{Event, History, MILLI, Nanos, Op, Record, Run, SCHEMA};
+use proptest::prelude::*;
+
+const TTL: Nanos = 1_000 * MILLI;
+const RESOURCE: &str = "stock:1";
+
+/// A history in the making. Times are milliseconds.
+struct Tale {
+    run: Run,
+    records: Vec<Record>,
+}
+
+impl Tale {
+    fn new() -> Self {
+        let run = Run { schema: SCHEMA, clients: 2, masters: 5, ttl: TTL, fenced: true, ..Run::default() };
+        Self { run, records: Vec::new() }
+    }
+
+    fn unfenced() -> Self {
+        let mut tale = Self::new();
+        tale.run.fenced = false;
+        tale
+    }
+
+    fn at(mut self, millis: u64, by: &str, event: Event) -> Self {
+        self.records.push(Record { at: millis * MILLI, by: by.into(), event });
+        self
+    }
+
+    fn asks(self, millis: u64, by: &str, claim: u64) -> Self {
+        self.at(millis, by, Event::Start { claim, resource: RESOURCE.into() })
+    }
+
+    fn has(self, millis: u64, by: &str, claim: u64, deadline: u64, fence: u64) -> Self {
+        let holder = format!("{by}/x");
+        self.at(millis, by, Event::Granted { claim, holder, deadline: deadline * MILLI, votes: 3, fence })
+    }
+
+    /// Asked for and got at once.
+    fn takes(self, millis: u64, by: &str, claim: u64, deadline: u64, fence: u64) -> Self {
+        self.asks(millis, by, claim).has(millis, by, claim, deadline, fence)
+    }
+
+    fn gives_back(self, millis: u64, by: &str, claim: u64) -> Self {
+        self.at(millis, by, Event::ReleaseCalled { claim })
+    }
+
+    fn is_told(self, millis: u64, by: &str, claim: u64, seen: u64) -> Self {
+        self.at(millis, by, Event::Lost { claim, why: "x".into(), seen: seen * MILLI })
+    }
+
+    fn strikes(self, millis: u64, until: u64, word: &str, on: &[&str]) -> Self {
+        let id = self.records.len() as u64;
+        let on = on.iter().copied().map(String::from).collect();
+        self.at(millis, "chaos", Event::Fault { id, word: word.into(), on }).at(
+            until,
+            "chaos",
+            Event::Healed { id },
+        )
+    }
+
+    fn register(self, millis: u64, client: &str, op: Op, found: u64, value: u64, fence: u64) -> Self {
+        let (resource, client) = (RESOURCE.into(), client.into());
+        self.at(millis, "register", Event::Applied { resource, client, claim: 1, op, found, value, fence })
+    }
+
+    /// As from a file, after everybody ended.
+    fn judged(self) -> Judgement {
+        let last = self.records.iter().map(|record| record.at / MILLI).max().unwrap_or(0);
+        let tale = self.at(last, "chaos", Event::Stopped);
+        let run = Record { at: 0, by: "chaos".into(), event: Event::Run(tale.run) };
+        let lines =
+            std::iter::once(&run).chain(&tale.records).map(|record| serde_json::to_string(record).unwrap());
+        Judgement::of(&History::parse(lines.collect::<Vec<_>>().join("\n").as_bytes()))
+    }
+
+    /// Kind, and what explains it.
+    fn found(self) -> Vec<(Kind, Option<String>)> {
+        self.judged().findings.into_iter().map(|finding| (finding.kind, finding.explained_by)).collect()
+    }
+}
+
+fn bug(kind: Kind) -> Vec<(Kind, Option<String>)> {
+    vec![(kind, None)]
+}
+
+fn expected(kind: Kind, by: &str) -> Vec<(Kind, Option<String>)> {
+    vec![(kind, Some(by.into()))]
+}
+
+#[test]
+fn holds_that_follow_each_other_are_as_they_should_be() {
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(100, "c1", 1).takes(100, "c2", 1, 1_000, 2);
+    let judgement = tale.gives_back(200, "c2", 1).judged();
+    assert_eq!((judgement.findings, judgement.holds.len(), judgement.contended), (vec![], 2, 0));
+}
+
+#[test]
+fn a_grant_before_the_deadline_of_another_is_a_bug() {
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).takes(899, "c2", 1, 1_800, 2);
+    let judgement = tale.gives_back(890 + 10, "c1", 1).gives_back(950, "c2", 1).judged();
+    let finding = &judgement.findings[0];
+    assert!(finding.is_bug() && finding.kind == Kind::Overlap, "{finding}");
+    assert_eq!((finding.from, finding.until), (899 * MILLI, 900 * MILLI));
+    assert_eq!(finding.clients, ["c1", "c2"]);
+    assert_eq!(judgement.contended, 1);
+}
+
+#[test]
+fn each_way_to_be_over_ends_a_hold() {
+    let first = || Tale::new().takes(0, "c1", 1, 900, 1);
+    let second = |tale: Tale, at| tale.takes(at, "c2", 1, 5_000, 2).gives_back(1_000, "c2", 1).found();
+    // By its deadline, also one that was raised or lowered.
+    assert_eq!(second(first().is_told(901, "c1", 1, 890), 900), []);
+    let raised = |at| first().at(300, "c1", Event::Renewed { claim: 1, deadline: at * MILLI });
+    assert_eq!(second(raised(950).is_told(951, "c1", 1, 940), 940), bug(Kind::Overlap));
+    let lowered = raised(990).at(400, "c1", Event::Lowered { claim: 1, deadline: 700 * MILLI });
+    assert_eq!(second(lowered.is_told(701, "c1", 1, 690), 701), []);
+    // Given back, and dropped.
+    assert_eq!(second(first().gives_back(500, "c1", 1), 500), []);
+    assert_eq!(second(first().at(500, "c1", Event::Drop { claim: 1 }), 499), bug(Kind::Overlap));
+    // Lost before the deadline: certain only until it was last seen valid.
+    assert_eq!(second(first().is_told(600, "c1", 1, 590), 590), []);
+    assert_eq!(second(first().is_told(600, "c1", 1, 590), 589), bug(Kind::Overlap));
+}
+
+#[test]
+fn holds_of_other_resources_and_grants_that_came_too_late_to_be_used_do_not_overlap() {
+    let other = Event::Start { claim: 1, resource: "stock:2".into() };
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).at(10, "c2", other).has(10, "c2", 1, 900, 1);
+    assert_eq!(tale.gives_back(20, "c1", 1).gives_back(20, "c2", 1).found(), []);
+    // Its process stood still on the way to its line.
+    let tale = Tale::new().asks(0, "c1", 1).takes(300, "c2", 1, 1_200, 2).has(400, "c1", 1, 290, 1);
+    assert_eq!(tale.gives_back(410, "c1", 1).gives_back(500, "c2", 1).found(), []);
+}
+
+/// Two holders from 500 ms on, of whom the first asked at 0 and the second got it at 500.
+fn two_holders(fault: impl Fn(Tale) -> Tale) -> Vec<(Kind, Option<String>)> {
+    let tale = fault(Tale::new().takes(10, "c1", 1, 900, 1).asks(20, "c2", 1).has(500, "c2", 1, 1_400, 2));
+    tale.gives_back(600, "c1", 1).gives_back(700, "c2", 1).found()
+}
+
+#[test]
+fn faults_that_make_masters_forget_explain_an_overlap() {
+    for word in ["flush", "clock-step=1000", "evict", "del=stock:1"] {
+        let found = two_holders(|tale| tale.strikes(450, 460, word, &["m1", "m2", "m3"]));
+        assert_eq!(found, expected(Kind::Overlap, word));
+    }
+}
+
+#[test]
+fn faults_that_the_promise_covers_explain_no_overlap() {
+    for word in ["restart-empty", "three-at-once", "freeze", "cut-majority", "clock-slew", "freeze-client"] {
+        assert_eq!(two_holders(|tale| tale.strikes(450, 460, word, &["m1", "m2", "m3"])), bug(Kind::Overlap));
+    }
+}
+
+#[test]
+fn faults_at_another_time_or_place_explain_no_overlap() {
+    // Before the first one asked, and after the second one had it.
+    assert_eq!(two_holders(|tale| tale.strikes(1, 5, "flush", &["m1"])), bug(Kind::Overlap));
+    assert_eq!(two_holders(|tale| tale.strikes(501, 502, "flush", &["m1"])), bug(Kind::Overlap));
+    // On another key, backwards, and on no master at all.
+    assert_eq!(two_holders(|tale| tale.strikes(450, 460, "del=stock:2", &["m1"])), bug(Kind::Overlap));
+    assert_eq!(two_holders(|tale| tale.strikes(450, 460, "clock-step=-1000", &["m1"])), bug(Kind::Overlap));
+    assert_eq!(two_holders(|tale| tale.strikes(450, 460, "flush", &[])), bug(Kind::Overlap));
+}
+
+#[test]
+fn a_fault_longer_ago_than_a_ttl_explains_nothing_of_a_hold_that_was_renewed_since() {
+    let tale = |flushed| {
+        let tale =
+            Tale::new().takes(0, "c1", 1, 900, 1).strikes(flushed, flushed, "flush", &["m1", "m2", "m3"]);
+        let tale = tale.at(2_000, "c1", Event::Renewed { claim: 1, deadline: 2_900 * MILLI });
+        tale.takes(2_100, "c2", 1, 3_000, 2).gives_back(2_200, "c1", 1).gives_back(2_300, "c2", 1).found()
+    };
+    assert_eq!(tale(1_099), bug(Kind::Overlap));
+    assert_eq!(tale(1_100), expected(Kind::Overlap, "flush"));
+}
+
+#[test]
+fn as_many_masters_as_two_quorums_share_must_have_been_struck() {
+    // Of six, two quorums of four share two.
+    let found = |on: &[&str]| {
+        let mut tale = Tale::new().takes(10, "c1", 1, 900, 1).strikes(450, 460, "flush", on);
+        tale.run.masters = 6;
+        tale.takes(500, "c2", 1, 1_400, 2).gives_back(600, "c1", 1).gives_back(700, "c2", 1).found()
+    };
+    assert_eq!(found(&["m1"]), bug(Kind::Overlap));
+    assert_eq!(found(&["m1", "m2"]), expected(Kind::Overlap, "flush"));
+}
+
+#[test]
+fn a_write_over_what_another_wrote_is_a_bug_with_tokens_and_explained_without() {
+    let late = |tale: Tale| {
+        let tale = tale.register(1, "c1", Op::Read, 0, 0, 1).register(2, "c2", Op::Read, 0, 0, 2);
+        tale.register(3, "c2", Op::Write, 0, 1, 2).register(4, "c1", Op::Write, 1, 1, 2)
+    };
+    assert_eq!(late(Tale::new()).found(), bug(Kind::LostUpdate));
+    let judgement = late(Tale::unfenced()).judged();
+    assert_eq!((judgement.lost_updates, judgement.increments), (1, 2));
+    assert!(judgement.findings.iter().all(|finding| !finding.is_bug()));
+}
+
+#[test]
+fn a_register_that_takes_a_smaller_token_is_a_bug() {
+    let tale = Tale::new().register(1, "c2", Op::Read, 0, 0, 2).register(2, "c1", Op::Read, 0, 0, 1);
+    assert_eq!(tale.found(), bug(Kind::Token));
+}
+
+#[test]
+fn counters_and_acknowledged_writes_agree_with_what_was_applied() {
+    let counter = |value| Event::Counter { resource: RESOURCE.into(), value };
+    let effect = |value| Event::Effect { claim: 1, op: Op::Write, value, fence: 1, ack: true };
+    let tale = || Tale::new().register(1, "c1", Op::Write, 0, 1, 1);
+    assert_eq!(tale().at(2, "c1", effect(1)).at(3, "register", counter(1)).found(), []);
+    assert_eq!(tale().at(3, "register", counter(2)).found(), bug(Kind::LostUpdate));
+    assert_eq!(tale().at(2, "c1", effect(2)).found(), bug(Kind::LostUpdate));
+    // One that was applied, and whose writer was killed before it could tell, is none.
+    assert_eq!(tale().at(3, "register", counter(1)).found(), []);
+}
+
+#[test]
+fn tokens_are_unique_and_rise_with_the_holds() {
+    let tale = |first, second| {
+        let tale = Tale::new().takes(0, "c1", 1, 900, first).gives_back(100, "c1", 1);
+        tale.takes(200, "c2", 1, 1_000, second).gives_back(300, "c2", 1)
+    };
+    assert_eq!(tale(1, 2).found(), []);
+    for (first, second) in [(2, 2), (3, 2), (1, 0)] {
+        assert_eq!(tale(first, second).found(), bug(Kind::Token), "{first}, {second}");
+    }
+}
+
+#[test]
+fn keys_that_are_left_are_a_bug_unless_their_masters_clock_was_set() {
+    let left = |tale: Tale| {
+        tale.at(5_000, "chaos", Event::Left { master: "m2".into(), key: RESOURCE.into() }).found()
+    };
+    assert_eq!(left(Tale::new()), bug(Kind::Leftover));
+    assert_eq!(left(Tale::new().strikes(1, 2, "clock-step=1000", &["m1"])), bug(Kind::Leftover));
+    let word = "clock-step=1000";
+    assert_eq!(left(Tale::new().strikes(1, 2, word, &["m2"])), expected(Kind::Leftover, word));
+}
+
+#[test]
+fn a_loss_told_late_is_a_bug_unless_the_process_stood_still() {
+    let bound = TOLD_WITHIN / MILLI;
+    let told = |after: u64| Tale::new().takes(0, "c1", 1, 900, 1).is_told(900 + after, "c1", 1, 890);
+    assert_eq!(told(bound).found(), []);
+    assert_eq!(told(bound + 1).found(), bug(Kind::LateLoss));
+    assert_eq!(told(bound + 1).judged().worst_told_late, (bound + 1) * MILLI);
+    let stood = |client, from: u64, until| {
+        told(bound + 300).at(until, client, Event::Stalled { since: from * MILLI })
+    };
+    assert_eq!(stood("c1", 800, 1_200).found(), []);
+    assert_eq!(stood("c1", 800, 1_199).found(), bug(Kind::LateLoss));
+    assert_eq!(stood("c2", 800, 1_200).found(), bug(Kind::LateLoss));
+    // Counted once, though it tells of it itself.
+    let both = |until| stood("c1", 800, 1_100).strikes(800, until, "freeze-client", &["c1"]);
+    assert_eq!((both(1_200).found(), both(1_150).found()), (vec![], bug(Kind::LateLoss)));
+}
+
+#[test]
+fn a_holder_that_is_never_told_is_a_bug_unless_it_was_killed() {
+    let held = || {
+        Tale::new().takes(0, "c1", 1, 900, 1).at(3_000, "c2", Event::Refused { claim: 1, why: "x".into() })
+    };
+    assert_eq!(held().found(), bug(Kind::LateLoss));
+    assert_eq!(held().strikes(500, 600, "kill-client", &["c1"]).found(), []);
+    assert_eq!(held().strikes(500, 600, "kill-client", &["c2"]).found(), bug(Kind::LateLoss));
+    assert_eq!(held().strikes(2_000, 2_100, "kill-client", &["c1"]).found(), bug(Kind::LateLoss));
+    let late = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(3_000, "c1", 1);
+    assert_eq!(late.found(), bug(Kind::LateLoss));
+}
+
+#[test]
+fn a_run_in_which_too_little_happened_is_no_proof() {
+    let empty = |change: fn(&mut Run)| {
+        let mut tale =
+            Tale::new().takes(0, "c1", 1, 900, 1).gives_back(10, "c1", 1).strikes(5, 6, "kill", &["m1"]);
+        change(&mut tale.run);
+        tale.found()
+    };
+    assert_eq!(empty(|run| run.grants = 1), []);
+    assert_eq!(empty(|run| run.grants = 2), bug(Kind::Empty));
+    assert_eq!(empty(|run| run.contended = 1), bug(Kind::Empty));
+    assert_eq!(empty(|run| run.overlaps = 1), bug(Kind::Empty));
+    assert_eq!(empty(|run| run.faults = vec!["kill".into()]), []);
+    assert_eq!(empty(|run| run.faults = vec!["freeze".into()]), bug(Kind::Empty));
+}
+
+#[test]
+fn a_fault_that_was_skipped_does_not_count_and_may_have_struck() {
+    let skipped = |tale: Tale| {
+        let fault = Event::Fault { id: 9, word: "flush".into(), on: vec!["m1".into()] };
+        tale.at(450, "chaos", fault).at(460, "chaos", Event::Skipped { id: 9, why: "x".into() })
+    };
+    assert_eq!(two_holders(skipped), expected(Kind::Overlap, "flush"));
+    let mut tale = skipped(Tale::new());
+    tale.run.faults = vec!["flush".into()];
+    assert_eq!(tale.found(), bug(Kind::Empty));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_read() {
+    let run = Event::Run(Run { schema: SCHEMA, ..Run::default() });
+    let run = serde_json::to_string(&Record { at: 1, by: "chaos".into(), event: run }).unwrap();
+    let text = format!(
+        "{run}\n{{\"at\":2,\"by\":\"chaos\",\"event\":\"stopped\",\"more\":1}}\n\n{{\"at\":3,\"by\":\"c1\",\"ev"
+    );
+    let history = History::parse(text.as_bytes());
+    assert_eq!((history.records.len(), history.complaints.len()), (1, 1));
+    assert!(history.complaints[0].starts_with("line 4: "), "{:?}", history.complaints);
+    let other = text.replace("\"schema\":1", "\"schema\":2");
+    assert!(History::parse(other.as_bytes()).complaints.iter().any(|why| why.contains("schema 2")));
+    let kinds: Vec<Kind> =
+        Judgement::of(&History::parse(b"")).findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [Kind::Unreadable, Kind::Empty]);
+}
+
+/// Records with numbers and names that may make no sense together.
+fn any_record() -> impl Strategy<Value = String> {
+    let number = || prop_oneof![0..4u64, Just(u64::MAX), any::<u64>()];
+    let word = prop_oneof![
+        Just("granted"),
+        Just("start"),
+        Just("lost"),
+        Just("renewed"),
+        Just("applied"),
+        Just("fault"),
+        Just("healed"),
+        Just("stalled"),
+        Just("left"),
+        Just("run"),
+        Just("effect"),
+        Just("counter")
+    ];
+    (word, "c[1-3]|m1|chaos", proptest::array::uniform6(number())).prop_map(|(word, by, [at, claim, a, b, c, d])| {
+        format!(
+            "{{\"at\":{at},\"by\":\"{by}\",\"event\":\"{word}\",\"claim\":{claim},\"resource\":\"r\",\"holder\":\"h\",\"deadline\":{a},\
+             \"votes\":3,\"fence\":{b},\"why\":\"w\",\"seen\":{c},\"client\":\"c1\",\"op\":\"write\",\"found\":{c},\"value\":{d},\"ack\":true,\
+             \"id\":{claim},\"word\":\"flush\",\"on\":[\"{by}\"],\"since\":{d},\"master\":\"m1\",\"key\":\"k\",\"schema\":1,\"seed\":{a},\
+             \"clients\":1,\"masters\":{c},\"ttl\":{b},\"max_ttl\":{c},\"drift\":{d},\"fenced\":true,\"mutant\":null,\"command\":\"\",\
+             \"grants\":0,\"contended\":0,\"faults\":[],\"overlaps\":0}}"
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Judgement::of(&History::parse(&bytes));
+    }
+
+    #[test]
+    fn no_records_make_the_checker_panic(lines in proptest::collection::vec(any_record(), 0..30), cut in 0..4_000usize) {
+        let text = lines.join("\n");
+        let _ = Judgement::of(&History::parse(text.as_bytes()));
+        let _ = Judgement::of(&History::parse(&text.as_bytes()[..cut.min(text.len())]));
+    }
+}
