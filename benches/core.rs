@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench core
 //! ```
+#![allow(missing_docs, reason = "the macro of criterion makes a function without")]
 
 use std::hint::black_box;
 use std::time::Duration;
