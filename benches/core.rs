@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench core
 //! ```
+#![allow(missing_docs, reason = "what the macro makes is public")]
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn at(micros: u64) -> Moment {
 }
 
 fn granted(link: u32) -> Reply {
-    Reply { vote: Vote::Granted, link: Some(Link(link)) }
+    Reply { vote: Vote::Granted, link: Some(Link(link)), number: None }
 }
 
 /// A claim with all its answers.
