@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench --bench core
 //! ```
-#![allow(missing_docs, reason = "the macro of criterion makes a function without")]
+#![allow(missing_docs, reason = "what the macro makes is public")]
 
 use std::hint::black_box;
 use std::time::Duration;

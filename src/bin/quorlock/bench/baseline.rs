@@ -32,16 +32,16 @@ pub(crate) fn worse(now: &Report, then: &Report, percent: f64, chance: &mut Chan
             let Some(old) = before.row(&row.group, &row.name) else { continue };
             for figure in &row.figures {
                 let Some(old) = old.figure(&figure.name) else { continue };
-                if let Some(change) = change(figure, old, chance) {
-                    if change.low > 1.0 + percent / 100.0 {
-                        let place = [section.profile.as_str(), &row.group, &row.name, &figure.name];
-                        let place: Vec<&str> = place.into_iter().filter(|word| !word.is_empty()).collect();
-                        found.push(format!(
-                            "{}: {} (1 is the baseline)",
-                            place.join(", "),
-                            interval(change.median, change.low, change.high),
-                        ));
-                    }
+                if let Some(change) = change(figure, old, chance)
+                    && change.low > 1.0 + percent / 100.0
+                {
+                    let place = [section.profile.as_str(), &row.group, &row.name, &figure.name];
+                    let place: Vec<&str> = place.into_iter().filter(|word| !word.is_empty()).collect();
+                    found.push(format!(
+                        "{}: {} (1 is the baseline)",
+                        place.join(", "),
+                        interval(change.median, change.low, change.high),
+                    ));
                 }
             }
         }

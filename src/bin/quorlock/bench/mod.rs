@@ -67,7 +67,15 @@ pub(crate) async fn run(global: &Global, args: &Bench) -> Result<Exit, Failure> 
         check_writable(file)?;
     }
     let began = Instant::now();
-    let site = site(global).await?;
+    // Before the first key: from here on a signal leaves none.
+    let mut signals = Signals::catch()?;
+    let site = match until_stopped(&mut signals, site(global)).await {
+        (Some(site), None) => site?,
+        (_, exit) => {
+            let exit = exit.unwrap_or(Exit::Signal(2));
+            return Err(Failure::interrupted(exit, "interrupted before anything was measured"));
+        }
+    };
     let pace = Pace { quick: args.quick, scale: args.scale };
     let mut set = Set {
         site,
@@ -82,13 +90,10 @@ pub(crate) async fn run(global: &Global, args: &Bench) -> Result<Exit, Failure> 
     }
     let watch = machine::Watch::begin(set.site.pids());
     let mut sections = Vec::new();
-    let signals = Signals::catch()?;
-    let ended = until_stopped(signals, play(global, &mut set, &profiles, &mut sections)).await;
+    let played = play(global, &mut set, &profiles, &mut sections);
+    let (ended, interrupted) = until_stopped(&mut signals, played).await;
+    let failed = ended.and_then(Result::err);
     let left = set.site.clean().await;
-    let (interrupted, failed) = match ended {
-        Ok(done) => (None, done.err()),
-        Err(exit) => (Some(exit), None),
-    };
     let info = set.site.asked.ask("INFO", &["server"]).await.unwrap_or_default();
     let server = machine::server(info.first().map_or("", String::as_str));
     let machine = watch.end(format!("{server} × {}", set.site.masters.len()), "one thread");
@@ -152,15 +157,15 @@ async fn play(
 }
 
 /// The first signal ends it after the locks under way are given back, the second at once.
-async fn until_stopped<T>(mut signals: Signals, work: impl Future<Output = T>) -> Result<T, Exit> {
+async fn until_stopped<T>(signals: &mut Signals, work: impl Future<Output = T>) -> (Option<T>, Option<Exit>) {
     let mut work = std::pin::pin!(work);
-    let exit = match signals.or(&mut work).await {
-        Ok(done) => return Ok(done),
-        Err(exit) => exit,
-    };
-    stop::raise();
-    let _ = signals.or(&mut work).await;
-    Err(exit)
+    match signals.or(&mut work).await {
+        Ok(done) => (Some(done), None),
+        Err(exit) => {
+            stop::raise();
+            (signals.or(&mut work).await.ok(), Some(exit))
+        }
+    }
 }
 
 fn profiles(args: &Bench) -> Result<Vec<&'static str>, Failure> {
