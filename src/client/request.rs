@@ -3,28 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
-
 use super::drive::{self, Terms};
 use super::error::{AcquireError, UsingError};
 use super::guard::{Guard, Hold};
 use super::handle::Handle;
 use super::holder::Label;
-use super::shared::Shared;
 use super::stake::Stake;
 use super::using;
+use super::wait::Waiting;
 use crate::protocol::request::Ttl;
 use crate::protocol::time::Moment;
-use crate::protocol::verdict::Verdict;
-use crate::protocol::votes::Tally;
 use crate::transport::Resources;
 
 /// The ttl unless another is asked for: long enough for three tries of a renewal each ten seconds.
 const TTL: Duration = Duration::from_secs(30);
 /// The wait unless another is asked for.
 const WAIT: Duration = Duration::from_secs(10);
-/// Nobody waits longer; a timer could not say so.
-const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A request for one lock, on one resource or on several: set what differs from the defaults, then
 /// [`acquire`](Self::acquire).
@@ -101,18 +95,16 @@ impl LockRequest {
         self.resources.check()?;
         let ttl = Ttl::new(self.ttl, &shared.policy)?;
         let label = self.label.as_deref().map(Label::new).transpose()?;
-        let began = Instant::now();
-        let end = began + self.wait.min(LONGEST_WAIT);
-        let mut claims = 0;
+        let mut waiting = Waiting::begin(shared, &self.resources, self.wait);
         loop {
-            let closing = shared.closing.notified();
+            waiting.turn().await?;
             let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
             }
             // The first claim is the plain SET; only who has to wait asks whom for.
-            let terms = Terms { ttl, watch: claims > 0, label: label.as_ref() };
-            let (verdict, tally) = match drive::claim(shared, &self.resources, terms).await {
+            let terms = Terms { ttl, watch: waiting.claims() > 0, label: label.as_ref() };
+            let lost = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
                     let guard = self.take(stake, ttl);
                     // Closed meanwhile, and perhaps too late for that to give it back.
@@ -121,17 +113,7 @@ impl LockRequest {
                 Err(lost) => lost,
             };
             drop(claiming);
-            claims += 1;
-            let now = Instant::now();
-            if now >= end {
-                return Err(self.give_up(shared, verdict, tally, claims, now - began));
-            }
-            let pause = (now + pause(shared, &tally, claims)).min(end);
-            tokio::select! {
-                biased;
-                () = closing => return Err(AcquireError::Closed),
-                () = sleep_until(pause) => {}
-            }
+            waiting.sit_out(&lost).await?;
         }
     }
 
@@ -191,32 +173,6 @@ impl LockRequest {
         });
         Guard::new(stake, self.handle.clone())
     }
-
-    fn give_up(
-        &self,
-        shared: &Shared,
-        verdict: Verdict,
-        tally: Tally,
-        claims: u32,
-        waited: Duration,
-    ) -> AcquireError {
-        let mut refusal = shared.refusal(&self.resources, tally);
-        refusal.claims = claims;
-        refusal.waited = waited;
-        match verdict {
-            Verdict::Contended => AcquireError::Contended(refusal),
-            Verdict::NoQuorum => AcquireError::NoQuorum(refusal),
-            Verdict::TooLate | Verdict::Won => AcquireError::TooLate(refusal),
-        }
-    }
-}
-
-/// How long to pause before the next claim: the back-off, or less if the masters said when they will be free.
-fn pause(shared: &Shared, tally: &Tally, claims: u32) -> Duration {
-    let dice = shared.entropy.dice();
-    let backoff = shared.policy.backoff(claims - 1, dice);
-    let jitter = Duration::from_micros(1_000 + dice % 10_000);
-    tally.free_in().map_or(backoff, |free| backoff.min(free + jitter))
 }
 
 /// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the

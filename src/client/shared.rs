@@ -12,6 +12,7 @@ use super::entropy::Entropy;
 use super::error::{Refusal, refusal};
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
+use super::queue::Queue;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::votes::{Fault, Tally, Vote};
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) entropy: Entropy,
     pub(crate) label: Label,
     pub(crate) keeper: Keeper,
+    pub(crate) queue: Queue,
     closed: AtomicBool,
     pub(crate) closing: Notify,
     /// Commands handed over and not answered yet, and claims without a verdict.
@@ -52,6 +54,7 @@ impl Shared {
             entropy,
             label,
             keeper: Keeper::default(),
+            queue: Queue::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
             under_way: AtomicUsize::new(0),
@@ -129,5 +132,11 @@ impl LinkWatcher for Shared {
         for stake in self.keeper.everyone() {
             stake.step(|attempt, now| attempt.on_link(master, restarted, now));
         }
+        // What the connection before would have told is lost.
+        self.queue.on_changed(master, None);
+    }
+
+    fn on_changed(&self, master: MasterId, resource: Option<&[u8]>) {
+        self.queue.on_changed(master, resource);
     }
 }

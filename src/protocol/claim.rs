@@ -105,6 +105,10 @@ impl Attempt {
     /// The caller went away: a claim is undone, a lease it never saw is given back.
     pub fn abandon(&mut self, now: Moment) {
         match self.stage {
+            // Lost to certain refusals alone so far. Every command is answered once, at the latest by its timeout: what
+            // the last answers leave behind, if they leave anything, is then deleted. Not knowing yet is no reason to
+            // delete, or a lock that is merely busy would cost two commands per master and claim.
+            Stage::Failed if self.verdict.is_some() => self.abandoned = true,
             Stage::Claiming | Stage::Failed => {
                 self.abandoned = true;
                 self.roll_back(now);

@@ -20,3 +20,4 @@ mod renewal;
 mod rollback;
 mod secrets;
 mod several;
+mod waiting;

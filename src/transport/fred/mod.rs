@@ -21,6 +21,7 @@ mod register;
 mod supervisor;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+mod tracking;
 mod transport;
 
 #[cfg(test)]

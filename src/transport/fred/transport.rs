@@ -1,5 +1,6 @@
 //! All masters of one client.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -50,6 +51,7 @@ impl FredTransport {
             watcher: OnceLock::new(),
             changed: Notify::new(),
             dice,
+            told_untold: AtomicBool::new(false),
         });
         let masters: Vec<Arc<Master>> = dialers
             .into_iter()
@@ -61,6 +63,7 @@ impl FredTransport {
                     dialer,
                     post: Post::new(),
                     status: Mutex::new(Status::Dialling),
+                    tells: AtomicBool::new(false),
                     common: common.clone(),
                 }))
             })
@@ -123,6 +126,10 @@ impl Transport for FredTransport {
 
     fn abstains(&self, master: MasterId) -> Option<Fault> {
         self.masters.get(master.index())?.post.outbox.fault()
+    }
+
+    fn tells(&self, master: MasterId) -> bool {
+        self.masters.get(master.index()).is_some_and(|master| master.tells.load(Ordering::Relaxed))
     }
 
     fn attach(&self, watcher: Weak<dyn LinkWatcher>) {
