@@ -145,7 +145,9 @@ impl Attempt {
             Act::Claim | Act::Watch => match self.stage {
                 Stage::Claiming => now < self.claim_limit(),
                 // Lost already, but only this answer tells whether to somebody or to silence.
-                Stage::Failed => self.verdict.is_none() && !self.abandoned && now < self.claim_limit(),
+                Stage::Failed if self.verdict.is_none() => !self.abandoned && now < self.claim_limit(),
+                // Busy, and nothing of ours anywhere: all masters should know that somebody waits.
+                Stage::Failed => dispatch.act == Act::Watch && self.is_refused() && now < self.claim_limit(),
                 Stage::Held => now < self.deadline,
                 Stage::Lost(_) | Stage::Released => false,
             },

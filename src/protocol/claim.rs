@@ -108,7 +108,7 @@ impl Attempt {
             // Lost to certain refusals alone so far. Every command is answered once, at the latest by its timeout: what
             // the last answers leave behind, if they leave anything, is then deleted. Not knowing yet is no reason to
             // delete, or a lock that is merely busy would cost two commands per master and claim.
-            Stage::Failed if self.verdict.is_some() => self.abandoned = true,
+            Stage::Failed if self.verdict.is_some() => {}
             Stage::Claiming | Stage::Failed => {
                 self.abandoned = true;
                 self.roll_back(now);
@@ -134,6 +134,11 @@ impl Attempt {
         let everyone = if mutant::on(Mutant::RefusalsNotDeleted) { whom } else { self.quorum.everyone() };
         let whom = if nothing { MasterSet::EMPTY } else { everyone };
         self.begin_release(whom, now);
+    }
+
+    /// Whether somebody else has the lock, and no master has, or may have, a key of ours as far as they answered.
+    pub(super) fn is_refused(&self) -> bool {
+        self.verdict == Some(Verdict::Contended) && !self.rolled_back
     }
 
     fn take_claims_back(&mut self) {

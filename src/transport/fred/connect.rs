@@ -155,7 +155,7 @@ impl Connection {
 
 /// What a user of this client must be allowed to do.
 const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                   +script|load +hmget +hset +exists +info +hello +client|id +client|tracking";
+                   +script|load +hmget +hset +exists +info +hello +client|id +client|caching +client|tracking";
 
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {

@@ -50,6 +50,8 @@ pub(super) struct Wire {
     task: ConnectionTask,
     link: Link,
     scripts: Scripts,
+    /// Whether the master tells of changes, if asked.
+    tells: bool,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
     unwanted: Vec<Ask>,
@@ -81,6 +83,7 @@ impl Wire {
         task: ConnectionTask,
         link: Link,
         scripts: Scripts,
+        tells: bool,
         round_trip: Duration,
     ) -> Self {
         Self {
@@ -88,6 +91,7 @@ impl Wire {
             task,
             link,
             scripts,
+            tells,
             calls: VecDeque::new(),
             spare: Vec::new(),
             unwanted: Vec::new(),
@@ -188,7 +192,7 @@ impl Wire {
             return;
         }
         self.crowded = call.asks.len() > 1;
-        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts });
+        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts }, self.tells);
         self.calls.push_back(call);
     }
 

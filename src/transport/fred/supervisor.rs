@@ -140,7 +140,7 @@ impl Master {
         };
         let Connection { client, task, info, round_trip } = connection;
         let mut changes = self.track(&client).await;
-        let wire = Wire::new(client.clone(), task, link, scripts, round_trip);
+        let wire = Wire::new(client.clone(), task, link, scripts, changes.is_told(), round_trip);
         let mut quarantine = self.open(joined);
         if let Some(watcher) = self.watcher() {
             watcher.on_link(self.id, seen == Seen::Changed);
@@ -181,7 +181,7 @@ impl Master {
             Purpose::Release => Changes::untold(),
             Purpose::Vote(_) => Changes::on(client).await.unwrap_or_else(|why| {
                 if !self.common.told_untold.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(master = %self.name, why, "waiting by polling: to be told of releases, the user needs +client|tracking");
+                    tracing::warn!(master = %self.name, why, "waiting by polling: to be told of releases, the user needs +client|tracking +client|caching");
                 }
                 Changes::untold()
             }),

@@ -1,15 +1,16 @@
 //! What a master tells of keys that somebody was refused on: client tracking on the connection that votes.
 //!
-//! The master remembers each key that this connection read, once: when it changes or expires, that is told, and
-//! forgotten. So a refusal that reads the key asks to be told in the same step, and nothing can happen in between.
+//! The master remembers a key that this connection read, once: when it changes or expires, that is told, and forgotten.
+//! So a refusal that reads the key asks to be told in the same step, and nothing can happen in between.
 //!
-//! What this connection changes itself is not told (`NOLOOP`), so that a release costs no message that nobody needs.
-//! It ends the tracking of the key all the same, but nobody misses that: what this connection changes is a lock of this
-//! client, behind which the client's own waiters stand and of whose end they are told without the master. So a renewal
-//! by this client wakes nobody either.
+//! Only what is asked for is remembered (`OPTIN`): tracking every key would have the scripts for many keys hold a
+//! master four times as long, whether anybody waits or not. The price is one more command for a claim that watches.
+//! What this connection changes itself is told as well (no `NOLOOP`). A renewal by this client wakes nobody all the
+//! same, since its own waiters stand behind its own locks and do not listen; but a key that it left behind and now
+//! deletes may be the one that it waits for.
 
 use ::fred::clients::Client;
-use ::fred::interfaces::TrackingInterface;
+use ::fred::interfaces::{ClientInterface, TrackingInterface};
 use ::fred::types::client::Invalidation;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -33,12 +34,14 @@ impl Changes {
         Self(None)
     }
 
-    /// Asks to be told from now on; why not, if the master does not do it.
+    /// Asks to be told of what is asked for from now on; why not, if the master does not do it.
     pub(super) async fn on(client: &Client) -> Result<Self, String> {
         let told = client.invalidation_rx();
-        match client.start_tracking(Vec::<String>::new(), false, false, false, true).await {
-            Ok(()) => Ok(Self(Some(told))),
-            Err(error) => Err(classify::reason(&error)),
+        let start = client.start_tracking(Vec::<String>::new(), false, true, false, false);
+        // The second tells whether the user may ask at all.
+        match tokio::join!(start, client.client_caching::<()>(true)) {
+            (Ok(()), Ok(())) => Ok(Self(Some(told))),
+            (Err(error), _) | (_, Err(error)) => Err(classify::reason(&error)),
         }
     }
 
