@@ -39,7 +39,10 @@ pub use client::builder::Builder;
 #[cfg(feature = "fred")]
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
 #[cfg(feature = "fred")]
-pub use transport::fred::{Abstention, Admission, Finding, InitError, Inspection, KeyState, Sighting};
+pub use transport::fred::{
+    Abstention, Admission, Contact, Finding, InitError, Inspection, KeyState, Listing, MasterFacts,
+    Overheard, Place, Sighting, Survey, SurveyedMaster, Untold, WallClock,
+};
 
 #[cfg(feature = "tls")]
 pub use transport::fred::tls::{Tls, TlsError};

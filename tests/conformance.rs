@@ -29,8 +29,8 @@ const LONGEST_STEP: u64 = 3;
 enum Step {
     /// One call of the script, with an act for each of several keys.
     Script(Vec<(Act, usize, &'static str, u64)>),
-    /// One act on several keys, all or none.
-    All(Act, &'static [usize], &'static str, u64),
+    /// One call with acts on several keys each, all or none.
+    All(Vec<OnAll>),
     /// `SET … NX PX`, as a claim that travels alone.
     Plain(usize, &'static str, u64),
     /// What other programs do.
@@ -44,6 +44,9 @@ enum Step {
     /// Value, type and remaining time of every key.
     Look,
 }
+
+/// An act on several keys, its holder, its ttl.
+type OnAll = (Act, &'static [usize], &'static str, u64);
 
 /// An answer, as both give it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -161,12 +164,22 @@ impl Pair {
                 };
                 Answer::Votes(said.iter().map(vote).collect())
             }
-            Step::All(act, of, holder, ttl) => {
-                let (count, ttl) = (of.len().to_string(), ttl.to_string());
-                let mut words = vec!["EVAL", ALL_OR_NONE, &count];
-                words.extend(of.iter().map(|key| keys[*key].as_str()));
-                words.extend([letter(*act), holder, &ttl]);
-                Answer::Votes(vec![vote_on_all(&command(&words), of, &keys)])
+            Step::All(acts) => {
+                let of: Vec<usize> = acts.iter().flat_map(|(_, of, ..)| of.iter().copied()).collect();
+                let mut words = vec!["EVAL".to_owned(), ALL_OR_NONE.to_owned(), of.len().to_string()];
+                words.extend(of.iter().map(|key| keys[*key].clone()));
+                words.push(acts.iter().map(|(act, ..)| letter(*act)).collect());
+                for (_, of, holder, ttl) in acts {
+                    words.extend([of.len().to_string(), (*holder).to_owned(), ttl.to_string()]);
+                }
+                let Reply::Array(said) = command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+                else {
+                    panic!("no list after {step:?}")
+                };
+                assert_eq!(said.len(), acts.len());
+                Answer::Votes(
+                    said.iter().zip(acts).map(|(said, act)| vote_on_all(said, act.1, &keys)).collect(),
+                )
             }
             Step::Plain(key, holder, ttl) => {
                 let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
@@ -254,10 +267,12 @@ impl Pair {
             Step::Plain(key, holder, ttl) => {
                 return Answer::Votes(vec![self.execute(master, Act::Claim, key, holder, ttl, millis)]);
             }
-            Step::All(act, of, holder, ttl) => {
-                let of: Vec<Bytes> = of.iter().map(|nth| key(*nth)).collect();
-                let vote = master.execute_all(act, &of, &Bytes::from(holder), whole(ttl), now);
-                return Answer::Votes(vec![vote]);
+            Step::All(ref acts) => {
+                let votes = acts.iter().map(|&(act, of, holder, ttl)| {
+                    let of: Vec<Bytes> = of.iter().map(|nth| key(*nth)).collect();
+                    master.execute_all(act, &of, &Bytes::from(holder), whole(ttl), now)
+                });
+                return Answer::Votes(votes.collect());
             }
             Step::Set(resource, value, ttl) => {
                 master.set(key(resource), value, ttl.map(Duration::from_millis), now);
@@ -378,6 +393,10 @@ fn one(act: Act, key: usize, holder: &'static str, ttl: u64) -> Step {
     Step::Script(vec![(act, key, holder, ttl)])
 }
 
+fn all(act: Act, of: &'static [usize], holder: &'static str, ttl: u64) -> Step {
+    Step::All(vec![(act, of, holder, ttl)])
+}
+
 /// Every act on every kind of key.
 #[test]
 fn every_act_meets_every_kind_of_key() {
@@ -420,8 +439,9 @@ fn every_act_meets_every_kind_of_key() {
 #[test]
 fn acts_on_several_keys_are_for_all_or_none() {
     let bed = bed();
-    let kinds: [(&str, fn(usize) -> Step); 8] = [
-        ("none", Step::Delete),
+    type Kind = fn(usize) -> Step;
+    let kinds = [
+        ("none", Step::Delete as Kind),
         ("ours", |key| Step::Plain(key, US, 60_000)),
         ("ours, with less time", |key| Step::Plain(key, US, 400)),
         ("ours, fenced", |key| Step::Set(key, "web-1:1/us|7", Some(60_000))),
@@ -437,13 +457,13 @@ fn acts_on_several_keys_are_for_all_or_none() {
                     one(0),
                     other(1),
                     Step::Look,
-                    Step::All(act, &[1, 0], US, 50_000),
+                    all(act, &[1, 0], US, 50_000),
                     Step::Look,
-                    Step::All(Act::Heal, &[0, 1, 2], US, 55_000),
+                    all(Act::Heal, &[0, 1, 2], US, 55_000),
                     Step::Look,
-                    Step::All(Act::Renew, &[2, 0], US, 57_000),
-                    Step::All(Act::Watch, &[2, 1], THEM, 50_000),
-                    Step::All(Act::Release, &[0, 1, 2], US, 1_000),
+                    all(Act::Renew, &[2, 0], US, 57_000),
+                    all(Act::Watch, &[2, 1], THEM, 50_000),
+                    all(Act::Release, &[0, 1, 2], US, 1_000),
                     Step::Look,
                 ];
                 run_all(&bed, &format!("{act:?} on {first} and {second}"), 3, &steps);
@@ -505,6 +525,25 @@ fn acts_of_one_call_follow_each_other() {
     run_all(&bed(), "batch", 3, &[Step::Hash(2), Step::Script(acts), Step::Look]);
 }
 
+/// The same of locks on several keys that overlap: what one may not have is no concern of the others.
+#[test]
+fn locks_on_several_keys_of_one_call_follow_each_other() {
+    let acts: Vec<OnAll> = vec![
+        (Act::Claim, &[0, 1], US, 500),
+        (Act::Watch, &[2, 1], THEM, 500),
+        (Act::Claim, &[2, 3, 4], THEM, 700),
+        (Act::Renew, &[1, 0], US, 900),
+        (Act::Renew, &[1, 5], US, 900),
+        (Act::Release, &[0, 2], US, 900),
+        (Act::Heal, &[0, 1], US, 950),
+        (Act::Watch, &[0, 5], THEM, 500),
+        (Act::Release, &[4, 2, 3], THEM, 900),
+        (Act::Claim, &[3, 4, 6], US, 900),
+        (Act::Claim, &[3, 4], THEM, 800),
+    ];
+    run_all(&bed(), "lists", 7, &[Step::Hash(6), Step::All(acts), Step::Look]);
+}
+
 /// Seeded sequences, with short ttls and pauses that end about when a key does.
 #[test]
 fn chance_finds_no_difference() {
@@ -555,7 +594,7 @@ impl Dice {
             7 => Step::Script((0..4).map(|_| self.act()).collect()),
             8 => {
                 let (act, _, holder, ttl) = self.act();
-                Step::All(act, if self.roll(2) == 0 { &[0, 1] } else { &[1, 0] }, holder, ttl)
+                all(act, if self.roll(2) == 0 { &[0, 1] } else { &[1, 0] }, holder, ttl)
             }
             9 => Step::Plain(key, self.of(&[US, THEM]), self.of(&[5, 7, 15, 30])),
             10 => {

@@ -18,7 +18,7 @@ use network::{
 use quorlock::protocol::fanout::Act;
 use quorlock::protocol::time::Moment;
 use quorlock::protocol::votes::Vote;
-use quorlock::{ExtendError, Guard, Hold, Lost, Policy, Released, UsingError, Why};
+use quorlock::{AcquireError, ExtendError, Guard, Hold, Lost, Policy, Released, UsingError, Why};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// A third of the ttl, and the drift of it: 1 % and 2 ms.
@@ -501,6 +501,29 @@ async fn a_restart_seen_takes_the_vote_at_once() {
     drop(guard);
     sleep(TICK).await;
     assert_eq!(network.keys_of(RESOURCE), NOWHERE);
+}
+
+/// Also not for a claim that is still under way, nor for a lock taken over from another process.
+#[tokio::test(start_paused = true)]
+async fn a_restart_seen_takes_the_vote_from_a_claim_and_from_an_adopted_lock() {
+    let network = Network::new(5);
+    network.set([2], Weather::far(50, 50));
+    network.set([3, 4], Weather::DOWN);
+    let client = network.client();
+    let restart = async {
+        sleep(millis(20)).await;
+        network.reconnect(0, true);
+    };
+    let request = request(&client);
+    let (claimed, ()) = tokio::join!(request.try_acquire(), restart);
+    assert!(matches!(claimed, Err(AcquireError::NoQuorum(_))), "two masters of five are left: {claimed:?}");
+    sleep(millis(200)).await;
+    assert_eq!(network.keys_of(RESOURCE), NOWHERE);
+
+    let holder = request.try_acquire().await.expect("three of five").abandon();
+    let adopted = client.extend_as(RESOURCE, &holder, TTL).await.expect("three of five");
+    network.reconnect(0, true);
+    assert!(!adopted.is_valid(), "two masters of five stand behind it");
 }
 
 #[tokio::test(start_paused = true)]

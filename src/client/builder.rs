@@ -10,12 +10,12 @@ use super::locker::{Redlock, quorum};
 use super::shared::Shared;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
-use crate::protocol::request::check_resource;
 use crate::transport::fred::endpoint::{Encryption, Endpoint};
 #[cfg(feature = "tls")]
 use crate::transport::fred::tls::Tls;
-use crate::transport::fred::{self, Inspection};
-use crate::transport::fred::{Admission, Dialer, FredTransport, Purpose, Settled};
+use crate::transport::fred::{self, Admission, Dialer, FredTransport, Purpose, Settled};
+
+mod look;
 
 /// What a client is made of. Only the masters are required.
 #[must_use = "a builder does nothing until it connects"]
@@ -172,26 +172,6 @@ impl Builder {
         }
         let (clock, entropy) = (Clock::boot(), Entropy::system());
         Redlock::start(Shared::new(Box::new(transport), quorum, self.policy, clock, entropy, label))
-    }
-
-    /// Looks at one resource on every master. Asks for no vote and writes nothing.
-    ///
-    /// # Errors
-    ///
-    /// If the list of masters cannot be one. A master that cannot be reached is part of the answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe.
-    ///
-    /// # Left behind
-    ///
-    /// Nothing.
-    pub async fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, ConnectError> {
-        check_resource(resource.as_ref())?;
-        let dialers = self.dialers()?;
-        let quorum = quorum(dialers.len(), self.min_votes)?;
-        Ok(fred::inspect(&dialers, quorum, resource.as_ref()).await)
     }
 
     /// Admits fresh masters to voting at once, and names them. Whoever calls it asserts that nobody held a lock on

@@ -9,6 +9,7 @@ use super::holder::Label;
 use super::shared::Shared;
 use super::stake::Stake;
 use crate::protocol::attempt::Attempt;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::request::Ttl;
 use crate::protocol::verdict::Verdict;
 use crate::transport::Resources;
@@ -33,7 +34,9 @@ impl Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        if let Some(stake) = self.0.take() {
+        if let Some(stake) = self.0.take()
+            && !mutant::on(Mutant::DropNotUndone)
+        {
             stake.keep(Attempt::abandon);
         }
     }

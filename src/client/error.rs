@@ -55,6 +55,7 @@ impl AcquireError {
 pub struct Refusal {
     /// In quotes.
     pub(crate) resources: String,
+    pub(crate) several: bool,
     pub(crate) masters: Arc<[String]>,
     pub(crate) tally: Tally,
     pub(crate) claims: u32,
@@ -84,6 +85,18 @@ impl Refusal {
     pub fn votes(&self) -> impl Iterator<Item = (&str, Option<&Vote>)> {
         self.masters.iter().map(String::as_str).zip(self.tally.iter().map(|(_, vote)| vote))
     }
+
+    /// Each master's name and its answer in words.
+    pub fn answers(&self) -> impl Iterator<Item = (&str, String)> {
+        self.votes().map(|(master, vote)| {
+            let answer = match vote {
+                None => "no answer yet".to_owned(),
+                Some(Vote::Absent) if self.several => "lacks one of the keys, if not all".to_owned(),
+                Some(vote) => vote.to_string(),
+            };
+            (master, answer)
+        })
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -109,14 +122,9 @@ impl fmt::Display for Refusal {
         if self.tally.iter().all(|(_, vote)| vote.is_none()) {
             return Ok(());
         }
-        for (nth, (master, vote)) in self.votes().enumerate() {
-            write!(f, "\n  m{} {master}: ", nth + 1)?;
-            match vote {
-                Some(vote) => vote.fmt(f)?,
-                None => f.write_str("no answer yet")?,
-            }
-        }
-        Ok(())
+        self.answers()
+            .enumerate()
+            .try_for_each(|(nth, (master, answer))| write!(f, "\n  m{} {master}: {answer}", nth + 1))
     }
 }
 
@@ -124,10 +132,6 @@ impl fmt::Display for Refusal {
 const fn is_reachable(vote: &Vote) -> bool {
     use Fault::{Broken, Closed, NotConnected, TimedOut};
     !matches!(vote, Vote::Failed(NotConnected(_) | Closed) | Vote::Unknown(TimedOut | Broken(_)))
-}
-
-pub(crate) fn refusal(resources: String, masters: &Arc<[String]>, tally: Tally) -> Refusal {
-    Refusal { resources, masters: masters.clone(), tally, claims: 0, waited: Duration::ZERO }
 }
 
 /// The lock is not ours any more.

@@ -11,6 +11,7 @@ use super::handle::Handle;
 use super::holder::HolderId;
 use super::release::{self, Released};
 use super::stake::Stake;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::renewal::Extension;
 use crate::protocol::request::Ttl;
 use crate::protocol::votes::Tally;
@@ -173,7 +174,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.armed {
+        if self.armed && !mutant::on(Mutant::DropNotTold) {
             self.hold.stake.keep(|attempt, now| attempt.release(now));
         }
     }

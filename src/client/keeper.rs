@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -20,6 +20,8 @@ const NAP: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     agenda: Mutex<Agenda>,
+    /// What is not looked after yet: claims, and locks taken over from another process.
+    others: Mutex<BTreeMap<u64, Weak<Stake>>>,
     earlier: Notify,
     numbers: AtomicU64,
 }
@@ -63,6 +65,29 @@ impl Keeper {
         let mut everyone: Vec<_> = self.agenda().due.values().cloned().collect();
         everyone.sort_by_key(|stake| stake.number);
         everyone
+    }
+
+    /// The same, and what it does not look after yet.
+    pub(crate) fn everyone_and_others(&self) -> Vec<Arc<Stake>> {
+        // In this order, so that whoever is handed over meanwhile is there twice rather than not at all.
+        let others: Vec<_> = self.others().values().filter_map(Weak::upgrade).collect();
+        let mut all = self.everyone();
+        all.extend(others);
+        all.sort_by_key(|stake| stake.number);
+        all.dedup_by_key(|stake| stake.number);
+        all
+    }
+
+    fn others(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<Stake>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn enter(&self, stake: &Arc<Stake>) {
+        self.others().insert(stake.number, Arc::downgrade(stake));
+    }
+
+    pub(crate) fn leave(&self, number: u64) {
+        self.others().remove(&number);
     }
 
     /// The last handle is gone; the task finishes what is under way and ends.

@@ -9,10 +9,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::clock::Clock;
 use super::entropy::Entropy;
-use super::error::{Refusal, refusal};
+use super::error::Refusal;
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
 use super::queue::Queue;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::protocol::votes::{Fault, Tally, Vote};
@@ -74,7 +75,14 @@ impl Shared {
             }
             _ => vote.cloned(),
         });
-        refusal(resources.to_string(), &self.masters, Tally::new(tally.quorum(), votes))
+        Refusal {
+            resources: resources.to_string(),
+            several: resources.single().is_none(),
+            masters: self.masters.clone(),
+            tally: Tally::new(tally.quorum(), votes),
+            claims: 0,
+            waited: Duration::ZERO,
+        }
     }
 
     pub(crate) fn name(&self, master: MasterId) -> String {
@@ -129,7 +137,9 @@ impl Drop for Claiming<'_> {
 
 impl LinkWatcher for Shared {
     fn on_link(&self, master: MasterId, restarted: bool) {
-        for stake in self.keeper.everyone() {
+        let kept_only = mutant::on(Mutant::ClaimsNotTold);
+        let told = if kept_only { self.keeper.everyone() } else { self.keeper.everyone_and_others() };
+        for stake in told {
             stake.step(|attempt, now| attempt.on_link(master, restarted, now));
         }
         // What the connection before would have told is lost.

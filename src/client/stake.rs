@@ -13,6 +13,7 @@ use super::holder::HolderId;
 use super::shared::Shared;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::Dispatch;
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::news::News;
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::time::Moment;
@@ -35,6 +36,9 @@ pub(crate) struct Stake {
     valid_until: AtomicU64,
     pub(crate) changed: Notify,
     pub(crate) number: u64,
+    /// The clock after the latest commands went out: what rule 1 forbids to count from.
+    #[cfg(feature = "mutants")]
+    sent: AtomicU64,
 }
 
 struct State {
@@ -69,7 +73,7 @@ impl Stake {
             shared.queue.hold(&resources);
         }
         let state = State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0, stands };
-        Arc::new(Self {
+        let stake = Arc::new(Self {
             shared: shared.clone(),
             resources,
             holder,
@@ -77,7 +81,12 @@ impl Stake {
             valid_until: AtomicU64::new(NOT_VALID),
             changed: Notify::new(),
             number: shared.keeper.next_number(),
-        })
+            #[cfg(feature = "mutants")]
+            sent: AtomicU64::new(0),
+        });
+        // Before its first command: it must hear of every restart of a master that may have voted for it.
+        shared.keeper.enter(&stake);
+        stake
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,8 +107,11 @@ impl Stake {
         let mut state = self.state();
         let now = self.shared.clock.now();
         input(&mut state.attempt, now);
-        state.kept = true;
+        let handed_over = !std::mem::replace(&mut state.kept, true);
         self.follow(state, now);
+        if handed_over {
+            self.shared.keeper.leave(self.number);
+        }
     }
 
     /// The keeper's turn: its entry is used up.
@@ -149,6 +161,8 @@ impl Stake {
         drop(state);
         if !sent.is_empty() {
             self.shared.transport.flush(sent);
+            #[cfg(feature = "mutants")]
+            self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
         }
         if stood && !stands {
             self.shared.queue.let_go(&self.resources, self.shared.quorum.everyone());
@@ -183,7 +197,9 @@ impl Stake {
         let (old, new) = (state.published, until);
         let exchanged = self.valid_until.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
         state.published = new;
-        if exchanged.is_err() && new != NOT_VALID {
+        if exchanged.is_err() && new != NOT_VALID && mutant::on(Mutant::SeenLossForgotten) {
+            self.valid_until.store(new, Ordering::Release);
+        } else if exchanged.is_err() && new != NOT_VALID {
             state.attempt.lapse();
             state.published = NOT_VALID;
         }
@@ -242,8 +258,21 @@ impl Asker for Stake {
     }
 
     fn answered(self: Arc<Self>, dispatch: &Dispatch, reply: Reply) {
+        #[cfg(feature = "mutants")]
+        let dispatch = &match mutant::on(Mutant::ClockReadLate) {
+            true => Dispatch { stamp: Moment::from_nanos(self.sent.load(Ordering::Acquire)), ..*dispatch },
+            false => *dispatch,
+        };
         self.step(|attempt, now| attempt.on_reply(dispatch, reply, now));
         self.shared.on_answered();
+    }
+}
+
+impl Drop for Stake {
+    fn drop(&mut self) {
+        if !self.state.get_mut().unwrap_or_else(PoisonError::into_inner).kept {
+            self.shared.keeper.leave(self.number);
+        }
     }
 }
 

@@ -52,6 +52,16 @@ pub enum Mutant {
     ReleaseForgotten,
     /// Rule 14: the quarantine lasts as long as the drift.
     QuarantineTooShort,
+    /// Rule 1, in the client: the clock is read when the commands are out.
+    ClockReadLate,
+    /// Rule 3, in the client: a claim under way is not told that a master restarted.
+    ClaimsNotTold,
+    /// Rule 6, in the client: a claim whose future is dropped is not undone.
+    DropNotUndone,
+    /// Rule 8, in the client: a deadline that its holder saw passed can be moved.
+    SeenLossForgotten,
+    /// Rule 12, in the client: nobody is told that the guard was dropped.
+    DropNotTold,
 }
 
 #[cfg(feature = "mutants")]

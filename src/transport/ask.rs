@@ -61,9 +61,9 @@ impl Ask {
         self.by.as_ref()?.resources().single().cloned()
     }
 
-    /// Whether it takes a call of its own: no other ask may stand between its keys.
+    /// Whether it is for several keys, all or none.
     #[cfg(feature = "fred")]
-    pub(crate) fn goes_alone(&self) -> bool {
+    pub(crate) fn is_for_several(&self) -> bool {
         self.by.as_ref().is_some_and(|by| by.resources().single().is_none())
     }
 

@@ -16,7 +16,7 @@ pub(crate) const ACT: &str = include_str!("lua/act.lua");
 /// The script for one release, which answers the same.
 pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
 
-/// The script for one act on several keys, all or none.
+/// The script for many acts in one call, each on several keys, all or none.
 pub(crate) const ALL: &str = include_str!("lua/all.lua");
 
 /// One letter an act, as `act.lua` reads it.

@@ -24,6 +24,8 @@ fn without_masters_every_way_to_name_them_is_shown() {
         &["extend", "a", "--holder", "h"],
         &["release", "a", "--holder", "h"],
         &["inspect", "a"],
+        &["list"],
+        &["doctor"],
         &["init"],
     ] {
         run(quorlock().args(command)).fails(78, &ways);
@@ -169,12 +171,62 @@ fn an_even_number_of_masters_works_with_a_warning() {
 
 #[test]
 fn what_is_not_there_yet_does_not_exist() {
-    for command in ["run", "list", "doctor", "drill", "bench", "top", "explain"] {
+    for command in ["drill", "bench", "top"] {
         run(quorlock().args([command, "a"])).fails(2, &["unrecognized subcommand"]);
     }
     let help = run(quorlock().arg("--help"));
-    for word in ["acquire", "extend", "release", "inspect", "init", "testbed", "demo", "Exit codes"] {
+    for word in [
+        "run",
+        "acquire",
+        "extend",
+        "release",
+        "inspect",
+        "list",
+        "doctor",
+        "explain",
+        "init",
+        "testbed",
+        "demo",
+        "Exit codes",
+    ] {
         assert!(help.ok().contains(word), "{word}: {help:?}");
     }
     assert!(!help.out.contains("demo-worker"));
+}
+
+#[test]
+fn the_help_of_every_command_has_an_example() {
+    let help = run(quorlock().arg("--help"));
+    let commands = help.ok().lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Descriptions that are wrapped begin further right.
+    let names: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() >= 10 && names.contains(&"doctor"), "{names:?}");
+    for name in names {
+        let help = run(quorlock().args([name, "--help"]));
+        assert!(help.ok().contains("Example"), "{name}: {help:?}");
+    }
+}
+
+/// In a terminal, made by script(1).
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let on_a_terminal = |arguments: &str, no_colour: Option<&str>| {
+        let program = env!("CARGO_BIN_EXE_quorlock");
+        let mut script = Command::new("script");
+        script.env("QUORLOCK_MASTERS", NOWHERE).env("TERM", "xterm").env_remove("NO_COLOR");
+        script.envs(no_colour.map(|value| ("NO_COLOR", value)));
+        run(script.args(["-qec", &format!("{program} {arguments}"), "/dev/null"])).out
+    };
+    for arguments in ["doctor", "--help", "no-such-command"] {
+        assert!(on_a_terminal(arguments, None).contains("\x1b["), "{arguments}");
+        let plain = on_a_terminal(arguments, Some("1"));
+        assert!(!plain.contains('\x1b') && !plain.is_empty(), "{plain}");
+        let piped = nowhere(&[arguments]);
+        assert!(!piped.out.contains('\x1b') && !piped.err.contains('\x1b'), "{piped:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! inspect: what stands there, and what that comes to.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, plain};
 
 #[test]
 fn a_held_lock_is_shown_master_by_master() {
@@ -35,25 +35,73 @@ fn a_held_lock_is_shown_master_by_master() {
 #[test]
 fn every_finding_has_its_sentence() {
     let stage = Stage::new();
-    let see = |finding: &str, words: &str| {
+    let see = |finding: &str, words: &[&str]| {
         let ended = stage.quorlock(["inspect", "a"]);
-        assert!(ended.ok().lines().last().unwrap().contains(words), "{words:?}: {ended:?}");
-        assert_eq!(stage.quorlock(["inspect", "a", "--json"]).json()["outcome"], finding);
+        let last = ended.ok().lines().last().unwrap();
+        assert!(words.iter().all(|word| last.contains(word)), "{words:?}: {ended:?}");
+        let json = stage.quorlock(["inspect", "a", "--json"]).json();
+        assert_eq!(json["outcome"], finding);
+        json
     };
-    see("free", "free");
+    see("free", &["free: 3 or more of 5 masters have no key"]);
     stage.set(&[1, 2], &["SET", "a", "x/1", "PX", "60000"]);
-    see("free", "an attempt that failed");
-    stage.set(&[3], &["SET", "a", "y/2", "PX", "60000"]);
-    see("split", "several holders");
-    stage.set(&[3], &["SET", "a", "x/1"]);
-    see("held", "held by x/1 on 3 of 5 masters (3 needed), valid for");
+    let json = see("leftovers", &["free, with leftovers of an attempt", "on 2 of 5", "gone in", "unless"]);
+    assert_eq!((&json["free"], &json["may_be_held"]), (&true.into(), &false.into()), "{json}");
+    assert!((1..=60_000).contains(&json["expire_in_ms"].as_u64().unwrap()), "{json}");
+    stage.set(&[2], &["SET", "a", "x/1"]);
+    assert!(see("leftovers", &["never expires by itself"])["expire_in_ms"].is_null());
+    stage.set(&[2, 3], &["SET", "a", "y/2", "PX", "60000"]);
+    let json = see("split", &["split: keys of 2 holders", "nobody holds the lock", "gone in"]);
+    assert!((1..=60_000).contains(&json["expire_in_ms"].as_u64().unwrap()), "{json}");
+    stage.set(&[2, 3], &["SET", "a", "x/1"]);
+    see("held", &["held by x/1 on 3 of 5 masters (3 needed), valid for"]);
     stage.set(&[1, 2], &["SET", "a", "x/1"]);
-    see("held", "never expires by itself");
+    let json = see("held", &["never expires by itself"]);
+    assert_eq!(json["masters"][0]["expires"], false, "{json}");
+    // The fencing token is no part of the holder.
+    stage.set(&[1, 2], &["SET", "a", "x/1|41", "PX", "60000"]);
+    stage.set(&[3], &["SET", "a", "x/1|42", "PX", "60000"]);
+    let json = see("held", &["held by x/1 with fencing token 42 on 3 of 5 masters (3 needed), valid for"]);
+    assert_eq!(
+        (&json["holder"], &json["fence"], &json["masters"][0]["fence"]),
+        (&"x/1".into(), &42.into(), &41.into())
+    );
     for master in stage.bed.masters() {
         master.command(&["DEL", "a"]).unwrap();
         master.command(&["HSET", "a", "field", "1"]).unwrap();
     }
-    see("held", "a key of another type");
+    let json = see("foreign", &["foreign: 5 of 5 masters have a key there that is no string"]);
+    assert_eq!(json["masters"][4]["state"], "other_type", "{json}");
+}
+
+#[test]
+fn all_kinds_of_keys_are_told_apart_in_one_table() {
+    let stage = Stage::new();
+    let holder = "web-3:1842/0f2c3a4b-1111-4222-8333-123456789abc";
+    stage.set(&[1], &["SET", "a", &format!("{holder}|17"), "PX", "60000"]);
+    stage.set(&[2], &["SET", "a", "1"]);
+    stage.set(&[3], &["SET", "a", "d41d8cd98f00b204e9800998ecf8427e", "PX", "60000"]);
+    stage.set(&[4], &["HSET", "a", "field", "1"]);
+    stage.bed[4].kill().unwrap();
+    let ended = stage.quorlock(["inspect", "a"]);
+    insta::assert_snapshot!("kinds", plain(&stage, ended.ok()));
+    assert!(ended.ok().contains(holder));
+    let json = stage.quorlock(["inspect", "a", "--json"]).json();
+    let pretty = serde_json::to_string_pretty(&json).unwrap();
+    insta::assert_snapshot!("kinds_json", plain(&stage, &pretty));
+}
+
+#[test]
+fn a_key_that_may_be_held_where_nobody_can_look_is_told() {
+    let stage = Stage::new();
+    stage.set(&[1, 2], &["SET", "a", "x/1", "PX", "60000"]);
+    stage.bed[4].kill().unwrap();
+    let ended = stage.quorlock(["inspect", "a"]);
+    assert!(
+        ended.ok().lines().last().unwrap().starts_with("cannot tell: if the masters that are not seen"),
+        "{ended:?}"
+    );
+    assert_eq!(stage.quorlock(["inspect", "a", "--json"]).json()["may_be_held"], true);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use quorlock::testbed::Testbed;
+use quorlock::testbed::{Reply, Testbed};
 use serde_json::Value;
 
 /// Far above what any command here takes, so that only a hang meets it.
@@ -175,7 +175,8 @@ impl Stage {
     /// Puts a key by hand on some masters, counted from 1.
     pub(crate) fn set(&self, masters: &[usize], command: &[&str]) {
         for master in masters {
-            assert!(self.bed[master - 1].command(command).unwrap().is_ok());
+            let reply = self.bed[master - 1].command(command).unwrap();
+            assert!(!matches!(reply, Reply::Error(_)), "{command:?}: {reply:?}");
         }
     }
 
@@ -187,6 +188,52 @@ impl Stage {
         };
         self.bed.masters().iter().map(keys).collect()
     }
+}
+
+/// A text without what differs from run to run: ports, ids, times, versions, and the width of columns.
+pub(crate) fn plain(stage: &Stage, text: &str) -> String {
+    let mut text = text.to_owned();
+    for (nth, master) in stage.bed.masters().iter().enumerate() {
+        text = text.replace(&master.port().to_string(), &format!("PORT{}", nth + 1));
+    }
+    // Whatever server there is.
+    text = text.replace("valkey", "redis");
+    let lines = text.lines().filter(|line| !line.contains("compare")).map(|line| {
+        let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut shown: Vec<String> = Vec::new();
+        for (nth, word) in words.iter().enumerate() {
+            let unit = words.get(nth + 1).map_or("", |next| next.trim_end_matches([',', ';', ')', '"']));
+            let before = nth.checked_sub(1).map_or("", |before| words[before]);
+            let is_number = word.trim_start_matches(['+', '-']).parse::<f64>().is_ok();
+            let is_time = is_number && ["s", "ms", "min"].contains(&unit);
+            let field = before.trim_matches(['"', ':']);
+            let is_measured = [
+                "max",
+                "p50",
+                "uptime_s",
+                "clock_ahead_ms",
+                "remaining_ms",
+                "round_trip_us",
+                "validity_ms",
+                "expire_in_ms",
+            ]
+            .contains(&field)
+                && before.starts_with('"');
+            let is_version = ["redis", "\"redis"].contains(&before);
+            shown.push(match word {
+                _ if is_time => "TIME".to_owned(),
+                _ if is_measured && !word.starts_with(['n', '{']) => "NUMBER,".to_owned(),
+                _ if is_version => "VERSION".to_owned(),
+                word if word.contains('/') && word.len() > 40 => "HOLDER".to_owned(),
+                word => (*word).to_owned(),
+            });
+        }
+        let joined =
+            shown.join(" ").replace("TIME ms", "TIME").replace("TIME min", "TIME").replace("TIME s", "TIME");
+        format!("{indent}{joined}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether any process was called with this path.

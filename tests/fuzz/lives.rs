@@ -29,6 +29,9 @@ pub(crate) fn live(data: &[u8]) {
     } else {
         Attempt::adopt(quorum, ttl, timeout, now)
     };
+    if first & 16 != 0 {
+        attempt = attempt.of_several();
+    }
     let mut out: Vec<Dispatch> = Vec::new();
     // The latest moment to which each master's yes could carry the lease.
     let mut carried = [Moment::from_nanos(0); MASTERS];
@@ -89,8 +92,10 @@ pub(crate) fn live(data: &[u8]) {
 }
 
 fn reply(byte: u8, link: u32) -> Reply {
-    let held =
-        |remaining| Vote::Held(Incumbent { holder: Some(b"web-9:1/other".as_slice().into()), remaining });
+    let held = |remaining| {
+        let holder = Some(b"web-9:1/other".as_slice().into());
+        Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() })
+    };
     let vote = match byte % 8 {
         0..=2 => Vote::Granted,
         3 => held(Remaining::For(Duration::from_millis(u64::from(byte)))),

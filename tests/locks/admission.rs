@@ -205,7 +205,7 @@ fn an_inspection_tells_and_writes_nothing() {
         eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
         fleet.kill([4]);
         let seen = builder.inspect("r").await.unwrap();
-        let Finding::Held { holder, votes: 4, at_least: Some(left) } = seen.finding(&forgiving()) else {
+        let Finding::Held { holder, votes: 4, at_least: Some(left), .. } = seen.finding(&forgiving()) else {
             panic!("{seen:?}")
         };
         assert!(holder == guard.holder().as_bytes() && left <= ms(1_900) && left > ms(500));

@@ -7,12 +7,24 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::duration;
+use crate::explain::catalog::Lang;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 not held (somebody else's, or nobody's); 2 bad usage or values; 69 no quorum; 75 busy, or the \
-wait ended; 76 lost; 78 bad configuration; 128+N ended by signal N.
+wait ended; 76 lost; 78 bad configuration; 126 and 127 the command cannot be executed, or found; 128+N ended by signal \
+N. `run` exits with the command's own code, if that ran to its end.
 
 Durations have a unit: 30s, 250ms, 2m.";
+
+const DOCTOR: &str = "\
+Exit codes: 0 all well; 1 warnings, or a master is down; 3 errors, or no master may fail any more; 4 no quorum.
+
+Examples:
+  quorlock doctor
+  quorlock doctor order:123 --p99 8s --ttl 30s
+  quorlock doctor order:123 --expect 'web-3:1842/0f2c…'
+  quorlock doctor --monitor 5s
+  quorlock doctor --json --watch 30s";
 
 /// One holder at a time, over five independent Redis or Valkey masters.
 #[derive(Debug, Parser)]
@@ -68,29 +80,144 @@ pub(crate) struct Global {
     pub(crate) verbose: u8,
 }
 
+#[cfg(target_os = "linux")]
+const RUN_HELP: &str = r#"Examples:
+  Once across all machines, every night, from the crontab of each of them; no mail if another machine was first:
+    0 3 * * *  quorlock run nightly-report --skip-if-busy --hold-at-least 1m -- /opt/bin/report
+  A deployment that must not wait, and may take an hour at most:
+    quorlock run deploy:shop -n --max-hold 1h -- ./deploy.sh
+  Events for a program, while the command has all three standard streams:
+    quorlock run import --json-fd 3 3>events.jsonl -- ./import < data.csv > result.csv
+
+The lock is renewed as long as the command runs. If no renewal is confirmed, the command's process group gets TERM
+--kill-grace before the lock is lost, and KILL when it is, by this machine's clock, even if no packet comes through. A lock
+that turns out to be gone already (deleted by hand) means KILL at once. A second process kills the group if this
+one is killed, or stopped past that moment. The lock is given back only after the whole group ended.
+
+The command keeps stdin, stdout, stderr and its environment, with QUORLOCK_RESOURCE (several: one a line) and QUORLOCK_HOLDER
+added, and QUORLOCK_MASTERS removed (it may hold passwords). INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT are passed on to its group.
+What the command starts in a process group or session of its own (setsid, daemons) is neither waited for nor ended, and a
+program that runs as another user (sudo) can only be ended if this one may send it signals.
+
+Exit codes: the command's own; 128+N if signal N ended it, or the waiting; 75 busy, or the wait ended (-E gives another, --skip-if-busy
+0); 69 no quorum; 76 the lock was lost while the command ran, or the command was ended so that it was not; 126 the
+command cannot be executed, 127 not found (no lock is taken then); 2 bad usage; 78 bad configuration."#;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Runs a command under a lock, and ends it before the lock is lost.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    RunCommand(RunCommand),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    RunWarden,
     /// Takes a lock, leaves it to its ttl, and prints its holder id.
     ///
     /// Nothing renews it: `extend` it in time, and `release` it, with the holder id.
+    #[command(after_help = "Example: quorlock acquire order:123 --ttl 30s --wait 5s")]
     Acquire(Acquire),
     /// Gives a lock that was acquired more time.
+    #[command(after_help = "Example: quorlock extend order:123 --holder 'web-3:1842/0f2c…' --ttl 30s")]
     Extend(Extend),
     /// Gives a lock that was acquired back.
+    #[command(after_help = "Example: quorlock release order:123 --holder 'web-3:1842/0f2c…'")]
     Release(Release),
     /// Shows what stands at a resource, master by master, and what that comes to. Writes nothing.
+    #[command(after_help = "Example: quorlock inspect order:123")]
     Inspect(Inspect),
+    /// Lists the locks that stand on the masters: holder, votes, remaining time. Writes nothing.
+    ///
+    /// It searches by SCAN, at most 25,000 keys a second on each master, and shows string keys only. Every string key counts as a
+    /// lock: on masters that are used for something else, too, give a PATTERN.
+    #[command(
+        after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'"
+    )]
+    List(List),
+    /// Finds what is wrong with the masters and with how locks are used, and says how to mend it. Changes nothing.
+    ///
+    /// It looks for the five pitfalls of locks on Redis (P1 to P5) and for what leads to them (D01 to D16). What it may not look
+    /// at is `unchecked`, with the right that would allow it. With --json one object, whose fields stay.
+    #[command(after_help = DOCTOR)]
+    Doctor(Doctor),
+    /// Tells one of the five pitfalls in a page: symptom, evidence, repair. Or what a check of `doctor` is about.
+    #[command(
+        after_help = "Examples:\n  quorlock explain\n  quorlock explain 3\n  quorlock explain D07\n  quorlock explain 5 --lang zh"
+    )]
+    Explain(Explain),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
     /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
+    #[command(
+        after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
+    )]
     Init,
     /// Masters on this machine, and faults on them.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example: eval \"$(quorlock testbed up)\"; quorlock testbed fault m2 freeze; quorlock testbed down"
+    )]
     Testbed(Testbed),
     /// The main job in a minute: five masters, contenders for one lock, and faults.
+    #[command(after_help = "Example: quorlock demo --seconds 30 --contenders 12")]
     Demo(Demo),
     #[command(hide = true)]
     DemoWorker(DemoWorker),
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to lock: several at once, all or none.
+    #[arg(required = true, value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
+    /// The command and its arguments, as they are: no shell reads them.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+    /// How long others wait after a crash of this machine. The lock is renewed every third of it.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// How long to wait for the lock.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
+    pub(crate) wait: Duration,
+    /// Does not wait: the same as --wait 0s.
+    #[arg(short = 'n', long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+    /// The longest the command may run: then it is ended, as if the lock could not be renewed.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) max_hold: Option<Duration>,
+    /// Keeps the lock at least so long, also when the command ended sooner, so that a machine whose clock is behind does
+    /// not run it once more. This command ends only then; a signal ends it at once, and leaves the lock to its ttl.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) hold_at_least: Option<Duration>,
+    /// Not built yet, and refused: a fencing token for the command, in QUORLOCK_FENCE.
+    #[arg(long)]
+    pub(crate) fence: bool,
+    /// How long the command has from TERM to KILL when the lock is about to be lost; 0s: KILL only [default: 5s, or less
+    /// with a short --ttl or --max-hold].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) kill_grace: Option<Duration>,
+    /// The exit code if the lock is held by another [default: 75].
+    #[arg(short = 'E', long, value_name = "CODE")]
+    pub(crate) busy_exit_code: Option<u8>,
+    /// Says nothing and exits with 0 if the lock is held by another.
+    #[arg(long, conflicts_with = "busy_exit_code")]
+    pub(crate) skip_if_busy: bool,
+    /// Writes events to this descriptor, a JSON object a line. With --json alone they go to standard error.
+    #[arg(long, value_name = "N")]
+    pub(crate) json_fd: Option<u32>,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct RunCommand {
+    #[arg(long)]
+    pub(crate) parent: i32,
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +260,47 @@ pub(crate) struct Release {
 pub(crate) struct Inspect {
     /// What to look at.
     pub(crate) resource: OsString,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Which resources, as SCAN has it: * any text, ? any letter, [ab] either.
+    #[arg(default_value = "*")]
+    pub(crate) pattern: OsString,
+    /// At most so many resources.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Locks to look at.
+    #[arg(value_name = "RESOURCE")]
+    pub(crate) resources: Vec<OsString>,
+    /// Who ought to hold them: tells "not yours any more" from "gone".
+    #[arg(long, value_name = "HOLDER", requires = "resources")]
+    pub(crate) expect: Option<String>,
+    /// The 99th percentile of the time that the work takes, to be judged against the ttl.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) p99: Option<Duration>,
+    /// The ttl that the locks are taken with [default: 30s, or the longest ttl if that is less].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// Also listens to what all clients do, for that long, by MONITOR: it may halve what the masters can do meanwhile.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) monitor: Option<Duration>,
+    /// Looks again each time that long is over, until interrupted.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) watch: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// 1 to 5, or D01 to D16; all are listed without.
+    pub(crate) topic: Option<String>,
+    /// The language.
+    #[arg(long, value_name = "LANG", default_value = "en")]
+    pub(crate) lang: Lang,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,13 +1,13 @@
 //! The last words, and the exit code.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::Value;
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
-use crate::output::note;
+use crate::output::{has_colours, note};
 
 /// The end of the command: says what went wrong, and the exit code.
 pub(crate) fn end(global: &Global, ended: Result<Exit, Failure>) -> ExitCode {
@@ -26,7 +26,7 @@ pub(crate) fn end(global: &Global, ended: Result<Exit, Failure>) -> ExitCode {
 /// What clap has to say. It quotes arguments, which may be a URL with a password in the wrong place.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let asked_for = !error.use_stderr();
-    let colours = if asked_for { io::stdout().is_terminal() } else { io::stderr().is_terminal() };
+    let colours = if asked_for { has_colours(&io::stdout()) } else { has_colours(&io::stderr()) };
     let rendered = error.render();
     let text = redact(&if colours { rendered.ansi().to_string() } else { rendered.to_string() });
     if asked_for {

@@ -20,19 +20,30 @@ pub(crate) enum Exit {
     Lost,
     Config,
     Signal(u8),
+    /// What `doctor` found: warnings, or a master is down.
+    Warnings,
+    /// Errors, or no master may fail any more.
+    Errors,
+    /// Fewer masters than a quorum.
+    NoMajority,
+    /// A command's own, 126 and 127 of one that cannot be executed, or what busy was remapped to.
+    Code(u8),
 }
 
 impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::NotHeld => 1,
+            Self::NotHeld | Self::Warnings => 1,
             Self::Usage => 2,
+            Self::Errors => 3,
+            Self::NoMajority => 4,
             Self::NoQuorum => 69,
             Self::Busy => 75,
             Self::Lost => 76,
             Self::Config => 78,
             Self::Signal(signal) => 128 + signal,
+            Self::Code(code) => code,
         }
     }
 }
@@ -103,9 +114,8 @@ impl Failure {
 
 /// One line a master.
 fn answers(refusal: &Refusal) -> String {
-    let answer = |vote: Option<&Vote>| vote.map_or("no answer yet".to_owned(), ToString::to_string);
-    let lines = refusal.votes().enumerate();
-    lines.map(|(nth, (master, vote))| format!("\n  m{} {master}: {}", nth + 1, answer(vote))).collect()
+    let lines = refusal.answers().enumerate();
+    lines.map(|(nth, (master, answer))| format!("\n  m{} {master}: {answer}", nth + 1)).collect()
 }
 
 impl From<RequestError> for Failure {
@@ -153,7 +163,7 @@ impl From<ExtendError> for Failure {
                 let (masters, needed) = (quorum.masters(), quorum.needed());
                 if gone >= quorum.blocking() {
                     let text = format!(
-                        "not held: this holder's key stands on {had} of {masters} masters, {needed} needed"
+                        "not held: this holder has it on {had} of {masters} masters, {needed} needed"
                     );
                     Self::refused(Exit::NotHeld, "not_held", text + &answers, &refusal).hint(
                         "Its ttl is over, it was released, or the lock is somebody else's: acquire it anew.",

@@ -1,5 +1,7 @@
 //! `quorlock inspect`: what stands at a resource, master by master, and what that comes to.
 
+use std::time::Duration;
+
 use quorlock::protocol::votes::Remaining;
 use quorlock::{Abstention, Finding, Inspection, KeyState, Sighting};
 use serde_json::{Value, json};
@@ -8,7 +10,9 @@ use crate::args::{Global, Inspect};
 use crate::duration::{millis, show};
 use crate::exit::{Exit, Failure};
 use crate::fleet::{self, Fleet};
+use crate::form::Form;
 use crate::output;
+use crate::table::Table;
 
 pub(crate) async fn run(global: &Global, args: &Inspect) -> Result<Exit, Failure> {
     let Fleet { builder, policy } = Fleet::of(global)?;
@@ -20,32 +24,25 @@ pub(crate) async fn run(global: &Global, args: &Inspect) -> Result<Exit, Failure
     Ok(if finding == Finding::NoQuorum { Exit::NoQuorum } else { Exit::Done })
 }
 
-/// Columns as wide as they must be.
 fn table(inspection: &Inspection) -> String {
-    let mut rows = vec![["", "master", "state", "holder", "ttl", "round trip", "votes"].map(str::to_owned)];
+    let mut table =
+        Table::new(["", "master", "state", "holder", "fence", "ttl", "round trip", "votes", "remark"]);
     for (index, sighting) in inspection.sightings.iter().enumerate() {
-        rows.push(row(index, sighting));
+        table.row(row(index, sighting), sighting.key.as_ref().err().cloned());
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let mut lines: Vec<String> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
-        let sighting = index.checked_sub(1).and_then(|index| inspection.sightings.get(index));
-        if let Some(Sighting { key: Err(why), .. }) = sighting {
-            lines.push(format!("    {why}"));
-        }
-    }
-    lines.join("\n")
+    table.lines().join("\n")
 }
 
-fn row(index: usize, sighting: &Sighting) -> [String; 7] {
-    let (state, holder, ttl) = match &sighting.key {
-        Ok(KeyState::Free) => ("free", String::new(), String::new()),
-        Ok(KeyState::Held { holder, remaining }) => ("held", whole(holder), left(*remaining)),
-        Ok(KeyState::OtherType { remaining }) => ("held", "(not a string)".to_owned(), left(*remaining)),
-        Err(_) => ("unseen", String::new(), String::new()),
+fn row(index: usize, sighting: &Sighting) -> [String; 9] {
+    let (state, holder, fence, remaining, remark) = match &sighting.key {
+        Ok(KeyState::Free) => ("free", String::new(), None, None, ""),
+        Ok(KeyState::Held { holder, fence, remaining }) => {
+            ("held", whole(holder), *fence, Some(*remaining), Form::of(holder).remark())
+        }
+        Ok(KeyState::OtherType { remaining }) => {
+            ("foreign", String::new(), None, Some(*remaining), "not a string: no lock of this kind")
+        }
+        Err(_) => ("unseen", String::new(), None, None, ""),
     };
     let seen = sighting.key.is_ok();
     [
@@ -53,23 +50,28 @@ fn row(index: usize, sighting: &Sighting) -> [String; 7] {
         sighting.master.clone(),
         state.to_owned(),
         holder,
-        ttl,
+        fence.map(|fence| fence.to_string()).unwrap_or_default(),
+        remaining.map(left).unwrap_or_default(),
         if seen { show(sighting.round_trip) } else { String::new() },
         match sighting.abstains {
             _ if !seen => "no".to_owned(),
             None => "yes".to_owned(),
-            Some(Abstention::Quarantined(left)) => format!("abstains for {}", show(left)),
+            Some(Abstention::Quarantined(left)) => format!("abstains for {} (quarantine)", show(left)),
             Some(Abstention::NeverAdmitted) => "abstains: not admitted since its start".to_owned(),
         },
+        remark.to_owned(),
     ]
 }
 
 /// Not cut, as in other texts: it is copied from here into the next command.
-fn whole(holder: &[u8]) -> String {
-    holder.escape_ascii().to_string()
+pub(crate) fn whole(holder: &[u8]) -> String {
+    match std::str::from_utf8(holder) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => holder.escape_ascii().to_string(),
+    }
 }
 
-fn left(remaining: Remaining) -> String {
+pub(crate) fn left(remaining: Remaining) -> String {
     match remaining {
         Remaining::For(left) => show(left),
         Remaining::Forever => "none".to_owned(),
@@ -77,31 +79,44 @@ fn left(remaining: Remaining) -> String {
     }
 }
 
-fn sentence(inspection: &Inspection, finding: &Finding) -> String {
+/// What a finding comes to, in one sentence.
+pub(crate) fn sentence(inspection: &Inspection, finding: &Finding) -> String {
     let (masters, needed) = (inspection.quorum.masters(), inspection.quorum.needed());
     match finding {
-        Finding::Held { holder, votes, at_least } => {
-            let who = if holder.is_empty() { "a key of another type".to_owned() } else { whole(holder) };
+        Finding::Held { holder, fence, votes, at_least } => {
             let until = match at_least {
                 Some(left) => format!("valid for {} more at least", show(*left)),
                 None => {
                     "without a ttl: it never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned()
                 }
             };
-            format!("held by {who} on {votes} of {masters} masters ({needed} needed), {until}")
-        }
-        Finding::Free => {
-            let stray =
-                inspection.sightings.iter().any(|one| !matches!(one.key, Ok(KeyState::Free) | Err(_)));
-            let stray = if stray { "; the keys of an attempt that failed end by their ttl" } else { "" };
-            format!("free: {needed} or more of {masters} masters have no key{stray}")
-        }
-        Finding::Leftovers => {
+            let token = fence.map(|fence| format!(" with fencing token {fence}")).unwrap_or_default();
             format!(
-                "not held: keys on fewer than {needed} of {masters} masters, left by an attempt or under way"
+                "held by {}{token} on {votes} of {masters} masters ({needed} needed), {until}",
+                whole(holder)
             )
         }
-        Finding::Split => format!("split: keys of several holders, none on {needed} of {masters} masters"),
+        Finding::OtherType { votes } => {
+            format!(
+                "foreign: {votes} of {masters} masters have a key there that is no string; no lock can be had"
+            )
+        }
+        Finding::Free => format!("free: {needed} or more of {masters} masters have no key, and none has one"),
+        Finding::Leftovers { on, free, may_be_held, expire_in } => {
+            let what = if *may_be_held {
+                "cannot tell: if the masters that are not seen have the key too, the lock is held; otherwise it is what an \
+                 attempt left"
+            } else if *free {
+                "free, with leftovers of an attempt that failed, or one under way: no lock"
+            } else {
+                "not held: leftovers of an attempt that failed, or one under way"
+            };
+            format!("{what}; keys on {on} of {masters} masters ({needed} needed), {}", gone(*expire_in))
+        }
+        Finding::Split { holders, expire_in } => format!(
+            "split: keys of {holders} holders, none on {needed} of {masters} masters; nobody holds the lock, {}",
+            gone(*expire_in)
+        ),
         Finding::NoQuorum => {
             let seen = inspection.sightings.iter().filter(|one| one.key.is_ok()).count();
             format!("no quorum: {seen} of {masters} masters can be seen, {needed} needed to tell")
@@ -109,24 +124,54 @@ fn sentence(inspection: &Inspection, finding: &Finding) -> String {
     }
 }
 
-fn object(resource: &[u8], inspection: &Inspection, finding: &Finding) -> Value {
-    let (word, holder, votes, at_least) = match finding {
-        Finding::Held { holder, votes, at_least } => ("held", Some(output::text(holder)), *votes, *at_least),
-        Finding::Free => ("free", None, 0, None),
-        Finding::Leftovers => ("leftovers", None, 0, None),
-        Finding::Split => ("split", None, 0, None),
-        Finding::NoQuorum => ("no_quorum", None, 0, None),
-    };
-    let masters: Vec<Value> = inspection.sightings.iter().map(sighting).collect();
-    json!({
-        "outcome": word,
+fn gone(expire_in: Option<Duration>) -> String {
+    match expire_in {
+        Some(left) => format!("gone in {} unless somebody renews them", show(left)),
+        None => "and one of them never expires by itself (pitfall 3, SETNX without EXPIRE)".to_owned(),
+    }
+}
+
+/// A finding and all sightings, for a program.
+pub(crate) fn object(resource: &[u8], inspection: &Inspection, finding: &Finding) -> Value {
+    let mut object = json!({
+        "outcome": outcome(finding),
         "resource": output::text(resource),
-        "holder": holder,
-        "holding": votes,
+        "holder": null,
+        "fence": null,
+        "holding": 0,
         "needed": inspection.quorum.needed(),
-        "validity_ms": at_least.map(millis),
-        "masters": masters,
-    })
+        "validity_ms": null,
+        "expire_in_ms": null,
+        "masters": inspection.sightings.iter().map(sighting).collect::<Vec<_>>(),
+    });
+    match finding {
+        Finding::Held { holder, fence, votes, at_least } => {
+            object["holder"] = output::text(holder).into();
+            object["fence"] = (*fence).into();
+            object["holding"] = (*votes).into();
+            object["validity_ms"] = at_least.map(millis).into();
+            object["expire_in_ms"] = object["validity_ms"].clone();
+        }
+        Finding::Leftovers { free, may_be_held, expire_in, .. } => {
+            object["free"] = (*free).into();
+            object["may_be_held"] = (*may_be_held).into();
+            object["expire_in_ms"] = expire_in.map(millis).into();
+        }
+        Finding::Split { expire_in, .. } => object["expire_in_ms"] = expire_in.map(millis).into(),
+        Finding::OtherType { .. } | Finding::Free | Finding::NoQuorum => {}
+    }
+    object
+}
+
+pub(crate) const fn outcome(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Held { .. } => "held",
+        Finding::OtherType { .. } => "foreign",
+        Finding::Free => "free",
+        Finding::Leftovers { .. } => "leftovers",
+        Finding::Split { .. } => "split",
+        Finding::NoQuorum => "no_quorum",
+    }
 }
 
 fn sighting(sighting: &Sighting) -> Value {
@@ -134,12 +179,10 @@ fn sighting(sighting: &Sighting) -> Value {
         Remaining::For(left) => Some(millis(*left)),
         Remaining::Forever | Remaining::Untold => None,
     };
-    let (state, holder, remaining) = match &sighting.key {
+    let (state, held, remaining) = match &sighting.key {
         Ok(KeyState::Free) => ("free", None, None),
-        Ok(KeyState::Held { holder, remaining }) => {
-            ("held", Some(output::text(holder)), millis_of(remaining))
-        }
-        Ok(KeyState::OtherType { remaining }) => ("other_type", None, millis_of(remaining)),
+        Ok(KeyState::Held { holder, fence, remaining }) => ("held", Some((holder, fence)), Some(remaining)),
+        Ok(KeyState::OtherType { remaining }) => ("other_type", None, Some(remaining)),
         Err(_) => ("unseen", None, None),
     };
     let abstains = sighting.abstains.map(|abstention| match abstention {
@@ -149,8 +192,11 @@ fn sighting(sighting: &Sighting) -> Value {
     json!({
         "master": sighting.master,
         "state": state,
-        "holder": holder,
-        "remaining_ms": remaining,
+        "holder": held.map(|(holder, _)| output::text(holder)),
+        "fence": held.and_then(|(_, fence)| *fence),
+        "form": held.map(|(holder, _)| Form::of(holder).as_str()),
+        "remaining_ms": remaining.and_then(millis_of),
+        "expires": remaining.map(|remaining| *remaining != Remaining::Forever),
         "round_trip_us": u64::try_from(sighting.round_trip.as_micros()).unwrap_or(u64::MAX),
         "abstains": abstains,
         "error": sighting.key.as_ref().err(),

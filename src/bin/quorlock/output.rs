@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use quorlock::protocol::votes::{Tally, Vote};
 use serde_json::{Value, json};
 
@@ -20,6 +22,11 @@ pub(crate) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Whether colours are wanted there: a terminal, and no `NO_COLOR`.
+pub(crate) fn has_colours(stream: &impl RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
 /// How many masters said what.
 pub(crate) fn votes(tally: &Tally) -> Value {
     let absent = tally.iter().filter(|(_, vote)| matches!(vote, Some(Vote::Absent))).count();
@@ -30,6 +37,12 @@ pub(crate) fn votes(tally: &Tally) -> Value {
         "unknown": tally.unknown().len(),
         "absent": absent,
     })
+}
+
+/// `1 master`, `2 masters`.
+pub(crate) fn count(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// What a lock is on, for a program: `resource`, or a list of `resources` if there are several.

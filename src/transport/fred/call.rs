@@ -32,9 +32,29 @@ enum Kind {
     Claim,
     /// A release alone needs less than the script for many.
     Release,
-    /// One act on several keys, all or none.
+    /// Asks for several keys each, all or none.
     All,
     Batch,
+}
+
+/// What goes in one call: asks of a kind, with no more keys together than a master does at once.
+#[derive(Default)]
+pub(super) struct Load {
+    keys: usize,
+    several: bool,
+}
+
+impl Load {
+    /// Counts `ask` in, unless it has to wait for the next call.
+    pub(super) fn takes(&mut self, ask: &Ask) -> bool {
+        let keys = self.keys + ask.keys().len();
+        let several = ask.is_for_several();
+        let goes = self.keys == 0 || keys <= script::MOST_KEYS && self.several == several;
+        if goes {
+            *self = Self { keys, several };
+        }
+        goes
+    }
 }
 
 impl Call {
@@ -46,8 +66,8 @@ impl Call {
     /// Makes the call ready for its first poll, which sends it. `tells`: the master tells of changes, if asked.
     pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, tells: bool) {
         let (kind, request) = match self.asks.as_slice() {
+            asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts)),
             [ask] => match (ask.single(), ask.dispatch().act) {
-                (None, _) => (Kind::All, Request::all(ask, scripts)),
                 (Some(key), Act::Claim) => (Kind::Claim, Request::claim(key, ask)),
                 (Some(key), Act::Release) => (Kind::Release, Request::release(key, ask, scripts)),
                 _ => (Kind::Batch, Request::batch(&self.asks, scripts)),
@@ -77,14 +97,15 @@ impl Call {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
-            (Kind::All, reply) => self.asks.first().map_or(Vote::Failed(Fault::Withdrawn), |ask| {
-                classify::on_all(ask.dispatch().act, reply, ask.keys())
-            }),
-            (Kind::Batch, reply) => match classify::batch(reply, self.asks.len()) {
+            (Kind::Batch | Kind::All, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
                     let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
-                        let vote = classify::one(ask.dispatch().act, said);
+                        let act = ask.dispatch().act;
+                        let vote = match self.kind {
+                            Kind::All => classify::on_all(act, said, ask.keys()),
+                            _ => classify::one(act, said),
+                        };
                         if let Some(words) = says_no_master(&vote) {
                             no_master = Some(words.to_owned());
                         }
@@ -133,11 +154,10 @@ impl Request {
     }
 
     fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
-        let acts: String = asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect();
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
         let mut args = Vec::with_capacity(2 + asks.len() * if ttl.is_some() { 1 } else { 2 });
-        args.push(Value::from(acts));
+        args.push(Value::from(letters(asks)));
         args.push(ttl.map_or(Value::from_static_str(""), |ttl| Value::Integer(ttl.into())));
         args.extend(asks.iter().map(|ask| Value::Bytes(ask.holder())));
         if ttl.is_none() {
@@ -150,16 +170,20 @@ impl Request {
         Self::Script { script, keys, args }
     }
 
-    fn all(ask: &Ask, scripts: &Scripts) -> Self {
+    fn all(asks: &[Ask], scripts: &Scripts) -> Self {
         let script = match scripts {
             Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
             Scripts::Text => Script::Text(script::ALL),
         };
-        let dispatch = ask.dispatch();
-        let keys = ask.keys().iter().cloned().map(Key::from).collect();
-        let letter = Value::from_static_str(script::letter(dispatch.act));
-        let ttl = Value::Integer(dispatch.ttl.as_millis().into());
-        Self::Script { script, keys, args: vec![letter, Value::Bytes(ask.holder()), ttl] }
+        let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
+        let mut args = Vec::with_capacity(1 + 3 * asks.len());
+        args.push(Value::from(letters(asks)));
+        for ask in asks {
+            args.push(Value::from(ask.keys().len() as i64));
+            args.push(Value::Bytes(ask.holder()));
+            args.push(Value::Integer(ask.dispatch().ttl.as_millis().into()));
+        }
+        Self::Script { script, keys, args }
     }
 
     /// Has the master remember the keys that the call reads. Both commands go out in one poll, so that nothing else
@@ -179,6 +203,11 @@ impl Request {
             Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
         }
     }
+}
+
+/// Their acts, as the scripts read them.
+fn letters(asks: &[Ask]) -> String {
+    asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect()
 }
 
 /// The ttl that all asks share; deletes share any.

@@ -26,14 +26,6 @@ pub(super) fn lone_release(reply: Result<Value, Error>) -> Vote {
     }
 }
 
-/// The answer to one act on several keys.
-pub(super) fn on_all(act: Act, reply: Result<Value, Error>, keys: &[Bytes]) -> Vote {
-    match reply {
-        Ok(said) => sound(act, script::vote_on_all(read(&said), keys)),
-        Err(error) => fault(&error, script::batch_refusal),
-    }
-}
-
 /// The answer to a batch of `count` acts: a list of as many answers, or the same vote for all.
 pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Value>, Vote> {
     match reply {
@@ -50,6 +42,11 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
 /// One answer out of a batch.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
     sound(act, script::vote(read(said)))
+}
+
+/// One answer out of a batch, for an act on several keys.
+pub(super) fn on_all(act: Act, said: &Value, keys: &[Bytes]) -> Vote {
+    sound(act, script::vote_on_all(read(said), keys))
 }
 
 fn read(said: &Value) -> Said<'_> {

@@ -12,6 +12,7 @@ use ::fred::types::{Builder, ConnectHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::classify;
+use super::contact::Contact;
 use super::endpoint::{Encryption, Endpoint};
 use super::info::MasterInfo;
 use crate::transport::script;
@@ -79,6 +80,30 @@ impl Dialer {
     /// The master's address as it may be shown.
     pub(crate) fn name(&self) -> String {
         self.endpoint.to_string()
+    }
+
+    /// The master's address for other programs.
+    pub(super) fn contact(&self) -> Contact {
+        self.endpoint.contact()
+    }
+
+    /// How long connecting may take.
+    pub(super) const fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    /// How long one answer may take.
+    pub(super) const fn master_timeout(&self) -> Duration {
+        self.master_timeout
+    }
+
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) const fn encryption(&self) -> &Encryption {
+        &self.encryption
     }
 
     /// Connects, logs in, and asks who is there; in time, or not at all.

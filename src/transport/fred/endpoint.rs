@@ -10,6 +10,7 @@ use ::fred::types::{
     config::{Config, Server, ServerConfig},
 };
 
+use super::contact::{Contact, Place};
 use crate::protocol::quorum::MOST_MASTERS;
 
 mod error;
@@ -93,6 +94,20 @@ impl Endpoint {
         self.login.get_or_insert_with(login);
     }
 
+    /// For other programs.
+    pub(super) fn contact(&self) -> Contact {
+        let place = match &self.address {
+            Address::Tcp { host, port } => Place::Tcp { host: host.clone(), port: *port },
+            Address::Socket(path) => Place::Socket(path.clone()),
+        };
+        Contact { place, tls: self.tls, database: self.db.unwrap_or(0), logs_in: self.login.is_some() }
+    }
+
+    /// User and password: not to be shown.
+    pub(super) fn login(&self) -> Option<(&str, &str)> {
+        self.login.as_ref().map(|login| (login.user.as_str(), login.password.as_str()))
+    }
+
     /// Whether the URL asks for TLS.
     #[cfg(any(feature = "tls", test))]
     pub(crate) fn uses_tls(&self) -> bool {
@@ -171,6 +186,11 @@ impl Encryption {
             None => None,
         };
         Ok(Self { tls })
+    }
+
+    #[cfg(feature = "tls")]
+    pub(super) fn connector(&self) -> Option<&::fred::types::config::TlsConnector> {
+        self.tls.as_ref().map(|tls| &tls.connector)
     }
 
     #[cfg_attr(not(feature = "tls"), allow(clippy::unused_self))]

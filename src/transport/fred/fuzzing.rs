@@ -41,6 +41,7 @@ pub(crate) fn replies(data: &[u8]) {
     let value = data.value(3);
     let ok = value.as_bytes() == Some(b"OK");
     assert_eq!(classify::plain_claim(Ok(value.clone())) == Vote::Granted, ok, "{value:?}");
+    judge(act, &value, &classify::on_all(act, &value, &["a".into(), "b".into()]));
     judge(Act::Release, &value, &classify::lone_release(Ok(value.clone())));
     if let Ok(said) = classify::batch(Ok(value), count) {
         assert_eq!(said.len(), count);

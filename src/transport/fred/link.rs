@@ -9,7 +9,7 @@ use ::fred::error::Error;
 use ::fred::types::Value;
 use tokio::time::Instant;
 
-use super::call::Call;
+use super::call::{Call, Load};
 use super::classify;
 use super::connect::{ConnectionTask, Scripts};
 use super::outbox::Outbox;
@@ -182,7 +182,7 @@ impl Wire {
                 if ask.is_wanted() { call.asks.push(ask) } else { self.unwanted.push(ask) }
             }
         } else {
-            outbox.take(script::MOST_KEYS, &mut call.asks, &mut self.unwanted);
+            outbox.take(&mut call.asks, &mut self.unwanted);
         }
         for ask in self.unwanted.drain(..) {
             ask.withdraw(Fault::Withdrawn);
@@ -249,8 +249,8 @@ impl Wire {
 
 /// How many of the first `asks` go in one call.
 fn together(asks: &[Ask]) -> usize {
-    let share = asks.iter().take(script::MOST_KEYS).take_while(|ask| !ask.goes_alone()).count();
-    share.max(1).min(asks.len())
+    let mut load = Load::default();
+    asks.iter().take_while(|ask| load.takes(ask)).count()
 }
 
 /// The client is aborted, so that nothing it still holds is ever sent.

@@ -9,27 +9,41 @@ mod admission;
 mod call;
 mod classify;
 mod connect;
+mod contact;
 pub(crate) mod endpoint;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod info;
+mod inspection;
 mod link;
+mod listing;
 mod outbox;
+mod overhear;
 mod post;
 mod probe;
 mod register;
 mod supervisor;
+mod survey;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 mod tracking;
 mod transport;
+mod wiretap;
 
 #[cfg(test)]
 mod handshake;
 
 pub use admission::Admission;
 pub(crate) use connect::Dialer;
-pub use probe::{Abstention, Finding, InitError, Inspection, KeyState, Sighting};
+pub use contact::{Contact, Place};
+pub use inspection::{Abstention, Finding, Inspection, KeyState, Sighting};
+pub use listing::Listing;
+pub(crate) use listing::list;
+pub use overhear::Overheard;
+pub(crate) use overhear::overhear;
+pub use probe::InitError;
 pub(crate) use probe::{init, inspect};
 pub(crate) use supervisor::Purpose;
+pub(crate) use survey::survey;
+pub use survey::{MasterFacts, Survey, SurveyedMaster, Untold, WallClock};
 pub(crate) use transport::{FredTransport, Settled};

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use futures::task::AtomicWaker;
 use tokio::time::Instant;
 
+use super::call::Load;
 use crate::protocol::votes::Fault;
 use crate::transport::{Ask, Refused};
 
@@ -92,22 +93,18 @@ impl Outbox {
         Ok(())
     }
 
-    /// Moves up to `most` asks that are still wanted to `batch`, renewals first; those taken back to `unwanted`. An ask
-    /// for several keys comes alone, in its turn.
-    pub(super) fn take(&self, most: usize, batch: &mut Vec<Ask>, unwanted: &mut Vec<Ask>) {
+    /// Moves as many asks as go in one call to `batch`, renewals first; those that are not wanted any more to `unwanted`.
+    pub(super) fn take(&self, batch: &mut Vec<Ask>, unwanted: &mut Vec<Ask>) {
         let mut queue = self.queue();
-        while batch.len() < most {
+        let mut load = Load::default();
+        loop {
             let Queue { urgent, plain, .. } = &mut *queue;
             let from = if urgent.is_empty() { plain } else { urgent };
-            let Some(alone) = from.front().map(Ask::goes_alone) else { break };
-            if alone && !batch.is_empty() {
+            if !from.front().is_some_and(|ask| load.takes(ask)) {
                 break;
             }
             // Whether it is wanted is asked below, without the lock: the asker has a lock of its own.
             batch.extend(from.pop_front());
-            if alone {
-                break;
-            }
         }
         drop(queue);
         if !batch.iter().all(Ask::is_wanted) {
@@ -173,7 +170,7 @@ mod tests {
     use crate::protocol::request::Ttl;
     use crate::protocol::time::Moment;
     use crate::protocol::votes::Reply;
-    use crate::transport::{Asker, Resources};
+    use crate::transport::{Asker, Resources, script};
 
     struct Someone(Resources, Bytes);
 
@@ -203,14 +200,14 @@ mod tests {
         Ask::new(dispatch, Arc::new(Someone(resources, Bytes::from("me"))))
     }
 
-    fn calls(most: usize, asks: &[(&str, bool)]) -> Vec<Vec<String>> {
+    fn calls(asks: &[(&str, bool)]) -> Vec<Vec<String>> {
         let outbox = Outbox::new();
         outbox.set_gate(Gate::Open);
         asks.iter().for_each(|(letters, urgent)| outbox.put(ask(letters, *urgent)).expect("open"));
         let mut calls = Vec::new();
         while outbox.is_filled() {
             let (mut batch, mut unwanted) = (Vec::new(), Vec::new());
-            outbox.take(most, &mut batch, &mut unwanted);
+            outbox.take(&mut batch, &mut unwanted);
             assert!(unwanted.is_empty());
             calls
                 .push(batch.iter().map(|ask| String::from_utf8_lossy(&ask.keys().concat()).into()).collect());
@@ -219,13 +216,24 @@ mod tests {
     }
 
     #[test]
-    fn several_keys_go_alone_and_in_their_turn() {
+    fn asks_of_a_kind_go_together_and_in_their_turn() {
         let plain = |letters| (letters, false);
         let asks = ["a", "b", "ac", "cd", "c", "a"].map(plain);
-        assert_eq!(calls(64, &asks), [vec!["a", "b"], vec!["ac"], vec!["cd"], vec!["c", "a"]]);
-        assert_eq!(calls(1, &asks).concat(), ["a", "b", "ac", "cd", "c", "a"]);
+        assert_eq!(calls(&asks), [vec!["a", "b"], vec!["ac", "cd"], vec!["c", "a"]]);
         // Renewals go first, among themselves in order.
         let asks = [plain("a"), ("xy", true), plain("bc"), ("z", true), plain("d"), ("v", true)];
-        assert_eq!(calls(64, &asks), [vec!["xy"], vec!["z", "v", "a"], vec!["bc"], vec!["d"]]);
+        assert_eq!(calls(&asks), [vec!["xy"], vec!["z", "v", "a"], vec!["bc"], vec!["d"]]);
+    }
+
+    #[test]
+    fn no_call_has_more_keys_than_a_master_does_at_once() {
+        let letters: String = ('!'..).take(script::MOST_KEYS).collect();
+        let (half, more) = (&letters[..script::MOST_KEYS / 2], &letters[..script::MOST_KEYS / 2 + 1]);
+        let sizes = |asks: &[&str]| -> Vec<usize> {
+            let asks: Vec<_> = asks.iter().map(|letters| (*letters, false)).collect();
+            calls(&asks).iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&[half, half, half, more, half, &letters, "ab"]), [2, 1, 1, 1, 1, 1]);
+        assert_eq!(sizes(&["a"; 100]), [64, 36]);
     }
 }

@@ -11,119 +11,10 @@ use futures::future::join_all;
 
 use super::admission::{ADMITTED, QUARANTINE};
 use super::connect::{Connection, Dialer, explain};
+use super::inspection::{Abstention, Inspection, KeyState, Sighting};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::Quorum;
-use crate::protocol::request::printable;
 use crate::protocol::votes::Remaining;
-
-/// What stands at one resource on all masters, at about one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inspection {
-    /// N and w.
-    pub quorum: Quorum,
-    /// One a master, in the configured order.
-    pub sightings: Vec<Sighting>,
-}
-
-/// What stands at one resource on one master.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// The master's address.
-    pub master: String,
-    /// The key, or why it could not be seen.
-    pub key: Result<KeyState, String>,
-    /// How long the answer took.
-    pub round_trip: Duration,
-    /// How long the master will abstain from voting; `None` if it votes, or nobody can tell.
-    pub abstains: Option<Abstention>,
-}
-
-/// Why a master casts no vote at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Abstention {
-    /// It started lately and may have forgotten votes.
-    Quarantined(Duration),
-    /// No client has asked it to vote since it started.
-    NeverAdmitted,
-}
-
-/// The state of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyState {
-    /// There is none.
-    Free,
-    /// A string stands there.
-    Held {
-        /// Its value: the holder.
-        holder: Vec<u8>,
-        /// How long it will stay.
-        remaining: Remaining,
-    },
-    /// A key of another type stands there; no lock of ours, and none of ours can be had.
-    OtherType {
-        /// How long it will stay.
-        remaining: Remaining,
-    },
-}
-
-/// What the sightings come to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// w masters show one holder's key.
-    Held {
-        /// The holder.
-        holder: Vec<u8>,
-        /// On how many masters.
-        votes: usize,
-        /// How long w of them keep the key, drift subtracted; `None` if for ever.
-        at_least: Option<Duration>,
-    },
-    /// w masters show no key.
-    Free,
-    /// Keys stand on fewer than w masters, and no quorum is free or held: left by a failed attempt, or one under way.
-    Leftovers,
-    /// Keys of several holders stand there, none on w masters.
-    Split,
-    /// Fewer than w masters can be seen.
-    NoQuorum,
-}
-
-impl Inspection {
-    /// Judges the sightings.
-    #[must_use]
-    pub fn finding(&self, policy: &Policy) -> Finding {
-        let needed = self.quorum.needed();
-        let seen: Vec<&KeyState> =
-            self.sightings.iter().filter_map(|sighting| sighting.key.as_ref().ok()).collect();
-        if seen.len() < needed {
-            return Finding::NoQuorum;
-        }
-        let mut holders: Vec<(&[u8], Vec<Option<Duration>>)> = Vec::new();
-        for key in &seen {
-            let (holder, remaining) = match key {
-                KeyState::Free => continue,
-                KeyState::Held { holder, remaining } => (holder.as_slice(), remaining),
-                KeyState::OtherType { remaining } => (b"".as_slice(), remaining),
-            };
-            let left = if let Remaining::For(left) = remaining { Some(*left) } else { None };
-            match holders.iter_mut().find(|(known, _)| *known == holder) {
-                Some((_, lefts)) => lefts.push(left),
-                None => holders.push((holder, vec![left])),
-            }
-        }
-        if let Some((holder, lefts)) = holders.iter_mut().find(|(_, lefts)| lefts.len() >= needed) {
-            lefts.sort_by_key(|left| std::cmp::Reverse(left.unwrap_or(Duration::MAX)));
-            let at_least = lefts[needed - 1].map(|left| left.saturating_sub(policy.drift(left)));
-            return Finding::Held { holder: holder.to_vec(), votes: lefts.len(), at_least };
-        }
-        let free = seen.iter().filter(|key| ***key == KeyState::Free).count();
-        match holders.len() {
-            _ if free >= needed => Finding::Free,
-            0 | 1 => Finding::Leftovers,
-            _ => Finding::Split,
-        }
-    }
-}
 
 pub(crate) async fn inspect(dialers: &[Dialer], quorum: Quorum, resource: &[u8]) -> Inspection {
     let looks = dialers.iter().map(|dialer| look(dialer, resource));
@@ -139,26 +30,33 @@ async fn look(dialer: &Dialer, resource: &[u8]) -> Sighting {
 }
 
 async fn sight(master: String, connection: &Connection, resource: &[u8]) -> Sighting {
-    let client = &connection.client;
+    if let Some(why) = connection.info.unfit() {
+        return Sighting { master, key: Err(why), round_trip: connection.round_trip, abstains: None };
+    }
     let asked = tokio::time::Instant::now();
-    let value: Result<Value, Error> = client.get(resource).await;
+    let value = connection.client.get(resource).await;
     let round_trip = asked.elapsed();
-    let key = match value {
+    let key = key_state(&connection.client, resource, value).await.map_err(|error| explain(&error));
+    Sighting { master, key, round_trip, abstains: abstention(connection).await }
+}
+
+/// The key, of which the value was asked for already.
+pub(super) async fn key_state(
+    client: &Client,
+    resource: &[u8],
+    value: Result<Value, Error>,
+) -> Result<KeyState, Error> {
+    match value {
         Ok(Value::Null) => Ok(KeyState::Free),
-        Ok(value) => remaining(client, resource).await.map(|remaining| {
-            let holder = value.as_bytes().unwrap_or_default().to_vec();
-            KeyState::Held { holder, remaining }
-        }),
+        Ok(value) => {
+            let remaining = remaining(client, resource).await?;
+            Ok(KeyState::held(value.as_bytes().unwrap_or_default(), remaining))
+        }
         Err(error) if error.details().starts_with("WRONGTYPE") => {
-            remaining(client, resource).await.map(|remaining| KeyState::OtherType { remaining })
+            Ok(KeyState::OtherType { remaining: remaining(client, resource).await? })
         }
         Err(error) => Err(error),
-    };
-    let key = match connection.info.unfit() {
-        Some(why) => Err(why),
-        None => key.map_err(|error| explain(&error)),
-    };
-    Sighting { master, key, round_trip, abstains: abstention(connection).await }
+    }
 }
 
 async fn remaining(client: &Client, key: impl Into<::fred::types::Key> + Send) -> Result<Remaining, Error> {
@@ -171,7 +69,7 @@ async fn remaining(client: &Client, key: impl Into<::fred::types::Key> + Send) -
 }
 
 /// Reads what JOIN would, and writes nothing.
-async fn abstention(connection: &Connection) -> Option<Abstention> {
+pub(super) async fn abstention(connection: &Connection) -> Option<Abstention> {
     const READ: &str = "return redis.call('HMGET', KEYS[1], 'run', 'qrun')";
     let client = &connection.client;
     let known: Vec<Option<String>> = client.eval(READ, vec![ADMITTED], Vec::<String>::new()).await.ok()?;
@@ -261,21 +159,5 @@ async fn known(connection: &Connection) -> Option<String> {
         Ok(0) => None,
         Ok(_) => Some(KNOWN.to_owned()),
         Err(error) => Some(explain(&error)),
-    }
-}
-
-/// The holder as a person may read it.
-impl fmt::Display for KeyState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, remaining) = match self {
-            Self::Free => return f.write_str("free"),
-            Self::Held { holder, remaining } => (printable(holder), remaining),
-            Self::OtherType { remaining } => ("a key of another type".to_owned(), remaining),
-        };
-        match remaining {
-            Remaining::For(left) => write!(f, "{what} for {:.1} s more", left.as_secs_f64()),
-            Remaining::Forever => write!(f, "{what} without a ttl: it never expires by itself"),
-            Remaining::Untold => f.write_str(&what),
-        }
     }
 }

@@ -1,56 +1,78 @@
--- One act on several keys in one call, all or none: nothing is written before every key was looked at.
--- KEYS: the resources. ARGV: the letter of the act as in act.lua, the holder, the ttl in milliseconds.
--- The answer: 1 yes; 0 no other's key, but one of ours is missing; "nth=pttl holder" the nth key is another's, of several
--- the one that stays longest; "!words" an error. A release answers 1 if any was ours.
+-- Acts of several locks in one call, each on several keys, all or none: nothing of a lock is written before every key of
+-- it was looked at. No lock can spoil another, so nothing here may raise an error.
+-- KEYS: the resources, lock by lock. ARGV[1]: the letter of each lock's act as in act.lua. Then for each lock: the number
+-- of its keys, its holder, its ttl in milliseconds.
+-- The answer to each: 1 yes; 0 no other's key, but one of ours is missing; "nth=pttl holder" the nth key is another's, of
+-- several the one that stays longest; "!words" an error. A release answers 1 if any was ours.
 local call = redis.pcall
-local act, holder, ttl = ARGV[1], ARGV[2], ARGV[3]
-local claims, releases, marked = act == 'c' or act == 'w', act == 'd', holder .. '|'
-local ours, missing, other, longest, trouble = {}, {}, nil, nil, nil
-for nth, key in ipairs(KEYS) do
-  local value = call('GET', key)
-  local err = type(value) == 'table' and value.err
-  if not value then
-    missing[#missing + 1] = key
-  elseif err and string.sub(err, 1, 9) ~= 'WRONGTYPE' then
-    trouble = err
-  elseif not err and not claims and (value == holder or string.sub(value, 1, #marked) == marked) then
-    ours[#ours + 1] = key
-  else
-    -- A key of another type is somebody's all the same, and one without a ttl stays longest.
-    local pttl = redis.call('PTTL', key)
-    local stays = pttl == -1 and math.huge or pttl
-    if not other or stays > longest then
-      other, longest = nth .. '=' .. pttl .. ' ' .. (err and '' or value), stays
+
+local function error_of(answer)
+  return type(answer) == 'table' and answer.err
+end
+
+local function decide(act, holder, ttl, before, count)
+  local claims, marked = act == 'c' or act == 'w', holder .. '|'
+  local ours, missing, other, longest, trouble = {}, {}, nil, nil, nil
+  for nth = 1, count do
+    local key = KEYS[before + nth]
+    local value = call('GET', key)
+    local err = error_of(value)
+    if not value then
+      missing[#missing + 1] = key
+    elseif err and string.sub(err, 1, 9) ~= 'WRONGTYPE' then
+      trouble = err
+    elseif not err and not claims and (value == holder or string.sub(value, 1, #marked) == marked) then
+      ours[#ours + 1] = key
+    else
+      -- A key of another type is somebody's all the same, and one without a ttl stays longest.
+      local pttl = call('PTTL', key)
+      local stays = pttl == -1 and math.huge or pttl
+      if error_of(pttl) then
+        trouble = pttl.err
+      elseif not other or stays > longest then
+        other, longest = nth .. '=' .. pttl .. ' ' .. (err and '' or value), stays
+      end
     end
   end
-end
-if releases then
+  if act == 'd' then
+    for _, key in ipairs(ours) do
+      trouble = error_of(call('DEL', key)) or trouble
+    end
+    return trouble and '!' .. trouble or #ours > 0 and 1 or other or 0
+  elseif trouble then
+    return '!' .. trouble
+  elseif other then
+    return other
+  elseif act == 'x' and #missing > 0 then
+    return 0
+  end
   for _, key in ipairs(ours) do
-    local done = call('DEL', key)
-    trouble = type(done) == 'table' and done.err or trouble
-  end
-  return trouble and '!' .. trouble or #ours > 0 and 1 or other or 0
-elseif trouble then
-  return '!' .. trouble
-elseif other then
-  return other
-elseif act == 'x' and #missing > 0 then
-  return 0
-end
-for _, key in ipairs(ours) do
-  local done = redis.call('PTTL', key) < tonumber(ttl) and call('PEXPIRE', key, ttl)
-  if type(done) == 'table' then
-    return '!' .. done.err
-  end
-end
-for nth, key in ipairs(missing) do
-  local set = call('SET', key, holder, 'NX', 'PX', ttl)
-  if not set or set.err then
-    -- What was created is taken back, so that the error is that of an act that did nothing.
-    for created = 1, nth - 1 do
-      redis.call('DEL', missing[created])
+    local done = call('PTTL', key)
+    if not error_of(done) and done < tonumber(ttl) then
+      done = call('PEXPIRE', key, ttl)
     end
-    return '!' .. (set and set.err or 'a key came to be within the call')
+    if error_of(done) then
+      return '!' .. done.err
+    end
   end
+  for nth, key in ipairs(missing) do
+    local set = call('SET', key, holder, 'NX', 'PX', ttl)
+    if not set or set.err then
+      -- What was created is taken back, so that the error is that of an act that did nothing.
+      local left
+      for created = 1, nth - 1 do
+        left = error_of(call('DEL', missing[created])) or left
+      end
+      return '!' .. (left and 'half done: ' .. left or set and set.err or 'a key came to be within the call')
+    end
+  end
+  return 1
 end
-return 1
+
+local answers, before = {}, 0
+for nth = 1, #ARGV[1] do
+  local count = tonumber(ARGV[3 * nth - 1])
+  answers[nth] = decide(string.sub(ARGV[1], nth, nth), ARGV[3 * nth], ARGV[3 * nth + 1], before, count)
+  before = before + count
+end
+return answers
