@@ -16,9 +16,11 @@ pub(crate) async fn rows(bed: &Testbed) -> Result<Vec<Value>, Failure> {
     for (what, distinct) in [("one resource", false), ("10,000 resources", true)] {
         let client = Redlock::connect(bed.urls()).await?;
         let name = |nth: usize| if distinct { format!("crowd:{nth}") } else { "crowd".to_owned() };
-        for nth in 0..if distinct { WAITERS } else { 1 } {
-            for master in bed.masters() {
-                master.command(&["SET", &name(nth), "somebody", "PX", "600000"])?;
+        let names: Vec<String> = (0..if distinct { WAITERS } else { 1 }).map(name).collect();
+        for master in bed.masters() {
+            let mut wire = master.wire()?;
+            for name in &names {
+                wire.command(&["SET", name, "somebody", "PX", "600000"])?;
             }
         }
         let (before, asked) = (resident()?, commands(bed)?);
@@ -34,10 +36,9 @@ pub(crate) async fn rows(bed: &Testbed) -> Result<Vec<Value>, Failure> {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let (weight, asking) = (resident()?.saturating_sub(before), commands(bed)? - asked);
         let began = Instant::now();
-        for nth in 0..if distinct { WAITERS } else { 1 } {
-            for master in bed.masters() {
-                master.command(&["DEL", &name(nth)])?;
-            }
+        let delete: Vec<&str> = std::iter::once("DEL").chain(names.iter().map(String::as_str)).collect();
+        for master in bed.masters() {
+            master.command(&delete)?;
         }
         let failed = waiters.join_all().await.into_iter().filter(Result::is_err).count();
         rows.push(json!({

@@ -253,7 +253,8 @@ impl Turn<'_> {
                 Poll::Pending
             }
             Some(contender) => Poll::Ready(contender.freed),
-            None => Poll::Ready(known),
+            // Only a contender asks.
+            None => Poll::Pending,
         }
     }
 
