@@ -4,6 +4,7 @@
 //!
 //! | where | what |
 //! |---|---|
+//! | [`fence`] | for the resource: refuses what comes from a holder that is over |
 //! | [`protocol`] | the decisions, as values: no clock, no socket, no task |
 //! | [`transport`] | the one seam: what carries a command to a master; real ones, and masters in memory |
 //! | [`client`] | tasks, timers and guards around the decisions |
@@ -12,6 +13,8 @@
 #![cfg_attr(not(all(feature = "fred", feature = "testbed")), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod protocol;
+
+pub mod fence;
 
 #[cfg(feature = "client")]
 pub mod transport;
@@ -22,11 +25,12 @@ pub mod client;
 #[cfg(feature = "testbed")]
 pub mod testbed;
 
+pub use protocol::fencing::FencingToken;
 pub use protocol::policy::Policy;
 
 #[cfg(feature = "client")]
 pub use client::{
-    error::{AcquireError, ConnectError, ExtendError, Lost, Refusal, UsingError, Why},
+    error::{AcquireError, ConnectError, ExtendError, FenceError, Lost, Refusal, UsingError, Why},
     guard::{Guard, Hold},
     holder::HolderId,
     locker::{CloseReport, Redlock},
@@ -40,8 +44,8 @@ pub use client::builder::Builder;
 pub use transport::fred::endpoint::{BadUrl, EndpointError};
 #[cfg(feature = "fred")]
 pub use transport::fred::{
-    Abstention, Admission, Contact, Finding, InitError, Inspection, KeyState, Listing, MasterFacts,
-    Overheard, Place, Sighting, Survey, SurveyedMaster, Untold, WallClock,
+    Abstention, Admission, Contact, FenceFloor, FenceFloorError, Finding, InitError, Inspection, KeyState,
+    Listing, MasterFacts, Overheard, Place, Sighting, Survey, SurveyedMaster, Untold, WallClock,
 };
 
 #[cfg(feature = "tls")]

@@ -1,7 +1,7 @@
 //! Futures and guards dropped wherever they can be dropped: no key stays longer than the rules say, nothing is renewed,
 //! the next one gets the lock, and no task is left over.
 //!
-//! Each operation, on one resource and on three at once, is dropped before its first poll, after the first, after the
+//! Each operation, on one resource, on three at once, and fenced in two rounds, is dropped before its first poll, after the first, after the
 //! second, until it ends by itself; and at each of the moments at which something is on its way, in several kinds of
 //! weather.
 
@@ -69,7 +69,9 @@ impl Until {
 
 /// Runs `operation` for each climate and moment: on a network and a client of its own.
 async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
-    for (number, request) in [("one", request as Request), ("three", request_of_three)] {
+    let kinds: [(&str, Request); 3] =
+        [("one", request), ("three", request_of_three), ("one that is fenced", fenced_request)];
+    for (number, request) in kinds {
         for (nth, climate) in climates().into_iter().enumerate() {
             for until in Until::all() {
                 let tasks = alive_tasks();
@@ -77,11 +79,16 @@ async fn matrix<F: Future<Output = ()>>(operation: impl Fn(Scene) -> F) {
                 let client = network.client();
                 let what = format!("{until:?} of {number} in climate {nth}");
                 network.set_all(&climate);
+                network.let_counters_differ();
                 operation(Scene { network, client, request, until, what: what.clone() }).await;
                 no_task_is_left(tasks, &what).await;
             }
         }
     }
+}
+
+fn fenced_request(client: &Redlock) -> LockRequest {
+    request(client).fenced()
 }
 
 type Request = fn(&Redlock) -> LockRequest;

@@ -11,11 +11,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use quorlock::protocol::fanout::Act;
+use quorlock::protocol::fanout::{Act, Fence};
+use quorlock::protocol::fencing::{self, Counters, FencingToken};
 use quorlock::protocol::policy::Policy;
 use quorlock::protocol::request::Ttl;
 use quorlock::protocol::time::Moment;
-use quorlock::protocol::votes::{Incumbent, Remaining, Vote};
+use quorlock::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 use quorlock::testbed::{Reply, Testbed, Wire};
 use quorlock::transport::memory::Master;
 
@@ -29,6 +30,13 @@ const LONGEST_STEP: u64 = 3;
 enum Step {
     /// One call of the script, with an act for each of several keys.
     Script(Vec<(Act, usize, &'static str, u64)>),
+    /// One call of the script with an act that has to do with the counter.
+    Fenced(Act, Fence, usize, &'static str, u64),
+    /// The same on several keys, all or none.
+    FencedAll(Act, Fence, &'static [usize], &'static str, u64),
+    /// All counters are gone; it has them again.
+    LoseCounters,
+    Recover(u64),
     /// One call with acts on several keys each, all or none.
     All(Vec<OnAll>),
     /// `SET … NX PX`, as a claim that travels alone.
@@ -45,6 +53,8 @@ enum Step {
     Look,
 }
 
+/// What a key may be, and how it comes to be so.
+type Kind = (&'static str, fn(usize) -> Step);
 /// An act on several keys, its holder, its ttl.
 type OnAll = (Act, &'static [usize], &'static str, u64);
 
@@ -52,6 +62,7 @@ type OnAll = (Act, &'static [usize], &'static str, u64);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Votes(Vec<Vote>),
+    Numbered(Vote, Option<u64>),
     Keys(Vec<(Option<Bytes>, Option<Remaining>)>),
     Nothing,
 }
@@ -164,6 +175,37 @@ impl Pair {
                 };
                 Answer::Votes(said.iter().map(vote).collect())
             }
+            Step::Fenced(act, fence, key, holder, ttl) => {
+                let holder = fenced_holder(holder, *fence, &keys[*key..=*key]);
+                let letter = letter(*act).to_uppercase();
+                let words = ["EVAL", ACT, "1", &keys[*key], &letter, &ttl.to_string(), &holder, RUN];
+                let Reply::Array(said) = command(&words) else { panic!("no list after {step:?}") };
+                numbered(&said[0], vote)
+            }
+            Step::FencedAll(act, fence, of, holder, ttl) => {
+                let own: Vec<String> = of.iter().map(|key| keys[*key].clone()).collect();
+                let holder = fenced_holder(holder, *fence, &own);
+                let (count, ttl, letter) =
+                    (of.len().to_string(), ttl.to_string(), letter(*act).to_uppercase());
+                let mut words = vec!["EVAL", ALL_OR_NONE, &count];
+                words.extend(own.iter().map(String::as_str));
+                words.extend([letter.as_str(), &count, &holder, &ttl, RUN]);
+                let Reply::Array(said) = command(&words) else { panic!("no list after {step:?}") };
+                numbered(&said[0], |said| vote_on_all(said, of, &keys))
+            }
+            Step::LoseCounters => {
+                command(&["DEL", "quorlock:fence"]);
+                Answer::Nothing
+            }
+            Step::Recover(counter) => {
+                let mut words =
+                    vec!["HSET".to_owned(), "quorlock:fence".to_owned(), "run".to_owned(), RUN.to_owned()];
+                for key in &keys {
+                    words.extend([fencing::shard(key.as_bytes()).to_string(), counter.to_string()]);
+                }
+                command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                Answer::Nothing
+            }
             Step::All(acts) => {
                 let of: Vec<usize> = acts.iter().flat_map(|(_, of, ..)| of.iter().copied()).collect();
                 let mut words = vec!["EVAL".to_owned(), ALL_OR_NONE.to_owned(), of.len().to_string()];
@@ -264,6 +306,26 @@ impl Pair {
         let now = moment(millis);
         let key = |key: usize| Bytes::from(self.keys[key].clone());
         match *step {
+            Step::Fenced(act, fence, resource, holder, ttl) => {
+                let act = (act, Some(fence));
+                let (vote, number) =
+                    master.execute_fenced(act, &key(resource), &Bytes::from(holder), whole(ttl), now);
+                let vote = if matches!(vote, Vote::Failed(Fault::Uncounted(_))) { uncounted() } else { vote };
+                return Answer::Numbered(vote, number);
+            }
+            Step::FencedAll(act, fence, of, holder, ttl) => {
+                let keys: Vec<Bytes> = of.iter().map(|of| key(*of)).collect();
+                let act = (act, Some(fence));
+                let (vote, number) =
+                    master.execute_all_fenced(act, &keys, &Bytes::from(holder), whole(ttl), now);
+                let vote = if matches!(vote, Vote::Failed(Fault::Uncounted(_))) { uncounted() } else { vote };
+                return Answer::Numbered(vote, number);
+            }
+            Step::LoseCounters => master.lose_counters(),
+            Step::Recover(counter) => {
+                let shards = self.keys.iter().map(|key| (fencing::shard(key.as_bytes()), counter));
+                master.recover(&shards.collect::<Counters>());
+            }
             Step::Plain(key, holder, ttl) => {
                 return Answer::Votes(vec![self.execute(master, Act::Claim, key, holder, ttl, millis)]);
             }
@@ -308,6 +370,7 @@ const fn letter(act: Act) -> &'static str {
     match act {
         Act::Claim => "c",
         Act::Watch => "w",
+        Act::Raise => "R",
         Act::Renew => "x",
         Act::Heal => "h",
         Act::Release => "d",
@@ -326,6 +389,10 @@ fn vote(said: &Reply) -> Vote {
             let holder = (!holder.is_empty()).then(|| holder.into());
             let remaining = remaining(pttl.parse().expect("a number"));
             Vote::Held(Incumbent { holder, remaining, ..Incumbent::default() })
+        }
+        Reply::Bulk(words) if words.first() == Some(&b'!') => {
+            let words = String::from_utf8_lossy(&words[1..]);
+            Vote::Failed(Fault::Refused(words.trim_end().into()))
         }
         said => panic!("the script says {said:?}"),
     }
@@ -364,6 +431,36 @@ fn looked(value: &Reply, pttl: &Reply) -> (Option<Bytes>, Option<Remaining>) {
 fn whole(millis: u64) -> Ttl {
     let policy = Policy::new().with_master_timeout(Duration::from_millis(1));
     Ttl::new(Duration::from_millis(millis), &policy).expect("at least five milliseconds")
+}
+
+/// The answer to an act that has to do with a counter.
+fn numbered(said: &Reply, otherwise: impl Fn(&Reply) -> Vote) -> Answer {
+    match said {
+        Reply::Bulk(text) if text.first() == Some(&b'+') => {
+            let number = std::str::from_utf8(&text[1..]).expect("digits").parse().expect("a number");
+            Answer::Numbered(Vote::Granted, Some(number))
+        }
+        Reply::Bulk(text) if text == b"~" => Answer::Numbered(uncounted(), None),
+        said => Answer::Numbered(otherwise(said), None),
+    }
+}
+
+/// Holder, shards and number in one argument.
+fn fenced_holder(holder: &str, fence: Fence, keys: &[String]) -> String {
+    let shards: Vec<String> = keys.iter().map(|key| fencing::shard(key.as_bytes()).to_string()).collect();
+    let shards = shards.join(",");
+    match fence {
+        Fence::Propose(number) => format!("{holder}|{shards}|{number}"),
+        Fence::Raise { seen, to } => format!("{holder}|{seen}|{shards}|{to}"),
+        Fence::Restore(token) => format!("{holder}|{shards}|{token}"),
+    }
+}
+
+/// The process that the counters belong to.
+const RUN: &str = "this one";
+
+fn uncounted() -> Vote {
+    Vote::Failed(Fault::Uncounted("".into()))
 }
 
 /// Milliseconds of the clock that both masters read.
@@ -435,13 +532,124 @@ fn every_act_meets_every_kind_of_key() {
     run_all(&bed, "empty", 1, &nothing);
 }
 
+/// Every act that has to do with a counter, on every kind of key, with the counter there and lost.
+#[test]
+fn every_fenced_act_meets_every_kind_of_key() {
+    let bed = bed();
+    let kinds: [(&str, &[Step]); 8] = [
+        ("none", &[]),
+        ("ours", &[Step::Fenced(Act::Claim, Fence::Propose(0), 0, US, 60_000)]),
+        ("ours, with less time", &[Step::Set(0, "web-1:1/us|41", Some(400))]),
+        ("ours, of another incarnation", &[Step::Set(0, "web-1:1/us|7", Some(60_000))]),
+        ("another's", &[Step::Plain(0, THEM, 60_000)]),
+        ("another's, fenced", &[Step::Set(0, "web-2:2/them|41", Some(60_000))]),
+        ("longer than ours", &[Step::Set(0, "web-1:1/us7|41", Some(60_000))]),
+        ("of another type", &[Step::Hash(0)]),
+    ];
+    let acts = [
+        (Act::Claim, Fence::Propose(0)),
+        (Act::Claim, Fence::Propose(1_000)),
+        (Act::Claim, Fence::Propose(fencing::GREATEST)),
+        (Act::Watch, Fence::Propose(12)),
+        (Act::Raise, Fence::Raise { seen: 41, to: 90 }),
+        (Act::Raise, Fence::Raise { seen: 41, to: 3 }),
+        (Act::Heal, Fence::Restore(FencingToken::new(77))),
+        (Act::Heal, Fence::Restore(FencingToken::new(3))),
+    ];
+    for counted in [true, false] {
+        for (kind, before) in kinds {
+            for (act, fence) in acts {
+                let begin = [Step::LoseCounters, Step::Recover(40)];
+                let lose = [Step::LoseCounters];
+                let then = [
+                    Step::Fenced(act, fence, 0, US, 50_000),
+                    Step::Look,
+                    // What the counter is by now shows in what a claim takes.
+                    Step::Delete(0),
+                    Step::Fenced(Act::Claim, Fence::Propose(0), 0, THEM, 1_000),
+                    Step::Look,
+                    one(Act::Release, 0, THEM, 1_000),
+                    Step::Look,
+                ];
+                let lose: &[Step] = if counted { &[] } else { &lose };
+                let name = format!("{act:?} {fence:?} on {kind}, {counted}");
+                run_all(&bed, &name, 1, &[&begin, before, lose, &then].concat());
+            }
+        }
+    }
+    let used_up = [
+        Step::LoseCounters,
+        Step::Recover(fencing::GREATEST - 1),
+        Step::Fenced(Act::Claim, Fence::Propose(5), 0, US, 60_000),
+        one(Act::Release, 0, US, 1_000),
+        Step::Fenced(Act::Claim, Fence::Propose(5), 0, US, 60_000),
+        Step::Look,
+    ];
+    run_all(&bed, "used up", 1, &used_up);
+}
+
+/// Every fenced act on every pair of keys: one number is for both, above both counters.
+#[test]
+fn fenced_acts_on_several_keys_are_for_all_or_none() {
+    let bed = bed();
+    let kinds: [Kind; 6] = [
+        ("none", Step::Delete),
+        ("ours", |key| Step::Set(key, "web-1:1/us|41", Some(60_000))),
+        ("ours, of another incarnation", |key| Step::Set(key, "web-1:1/us|7", Some(400))),
+        ("another's", |key| Step::Plain(key, THEM, 59_000)),
+        ("longer than ours", |key| Step::Set(key, "web-1:1/us7|41", None)),
+        ("of another type", Step::Hash),
+    ];
+    let acts = [
+        (Act::Claim, Fence::Propose(0)),
+        (Act::Watch, Fence::Propose(1_000)),
+        (Act::Raise, Fence::Raise { seen: 41, to: 90 }),
+        (Act::Raise, Fence::Raise { seen: 41, to: 3 }),
+        (Act::Heal, Fence::Restore(FencingToken::new(77))),
+    ];
+    for (first, one) in kinds {
+        for (second, other) in kinds {
+            for (act, fence) in acts {
+                for counted in [true, false] {
+                    let mut steps = vec![Step::LoseCounters, Step::Recover(40)];
+                    if !counted {
+                        steps.push(Step::LoseCounters);
+                    }
+                    steps.extend([
+                        one(0),
+                        other(1),
+                        // Its counter is above the others.
+                        Step::Fenced(Act::Claim, Fence::Propose(60), 2, US, 30_000),
+                        Step::Look,
+                        Step::FencedAll(act, fence, &[1, 0], US, 50_000),
+                        Step::Look,
+                        Step::Delete(0),
+                        Step::Delete(1),
+                        Step::Delete(2),
+                        Step::FencedAll(Act::Claim, Fence::Propose(0), &[0, 2], THEM, 9_000),
+                        Step::Look,
+                        Step::Fenced(Act::Claim, Fence::Propose(0), 1, THEM, 9_000),
+                        all(Act::Release, &[2, 1, 0], THEM, 1_000),
+                        Step::Look,
+                    ]);
+                    run_all(
+                        &bed,
+                        &format!("{act:?} {fence:?} on {first} and {second}, {counted}"),
+                        3,
+                        &steps,
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Every act on every pair of keys, one of which it would take alone and the other not.
 #[test]
 fn acts_on_several_keys_are_for_all_or_none() {
     let bed = bed();
-    type Kind = fn(usize) -> Step;
-    let kinds = [
-        ("none", Step::Delete as Kind),
+    let kinds: [Kind; 8] = [
+        ("none", Step::Delete),
         ("ours", |key| Step::Plain(key, US, 60_000)),
         ("ours, with less time", |key| Step::Plain(key, US, 400)),
         ("ours, fenced", |key| Step::Set(key, "web-1:1/us|7", Some(60_000))),

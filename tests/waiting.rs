@@ -1,6 +1,8 @@
 //! The line within a client and what masters tell, in virtual time: how many commands and polls they cost, what far
 //! masters do to them, and waiters dropped at every poll.
 
+#![allow(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
+
 #[path = "network/mod.rs"]
 mod network;
 

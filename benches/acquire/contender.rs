@@ -36,12 +36,13 @@ pub(crate) trait Contender: Send + Sync + 'static {
 pub(crate) struct Ours {
     client: Redlock,
     renewing: bool,
+    fenced: bool,
 }
 
 impl Ours {
-    pub(crate) async fn connect(urls: &[String], renewing: bool) -> Result<Self, String> {
+    pub(crate) async fn connect(urls: &[String], renewing: bool, fenced: bool) -> Result<Self, String> {
         let client = Redlock::connect(urls).await.map_err(|error| error.to_string())?;
-        Ok(Self { client, renewing })
+        Ok(Self { client, renewing, fenced })
     }
 }
 
@@ -51,6 +52,7 @@ impl Contender for Ours {
     async fn acquire(&self, key: &str) -> Result<Guard, String> {
         let request = self.client.lock(key).ttl(TTL);
         let request = if self.renewing { request } else { request.no_renewal() };
+        let request = if self.fenced { request.fenced() } else { request };
         request.acquire().await.map_err(|error| error.to_string())
     }
 
@@ -187,8 +189,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    async fn ours(urls: &[String], renewing: bool) -> Result<Self, String> {
-        Ok(Self::Ours(Arc::new(Ours::connect(urls, renewing).await?)))
+    async fn ours(urls: &[String], renewing: bool, fenced: bool) -> Result<Self, String> {
+        Ok(Self::Ours(Arc::new(Ours::connect(urls, renewing, fenced).await?)))
     }
 
     async fn bare(urls: &[String], timeout: Duration, version: RespVersion) -> Result<Self, String> {
@@ -207,6 +209,7 @@ pub(crate) struct Arm {
 pub(crate) const ARMS: &[(&str, &str)] = &[
     ("quorlock", "this library, five masters, no renewal"),
     ("quorlock-renew", "the same with the watchdog, its default"),
+    ("quorlock-fenced", "the same with a fencing token, no renewal"),
     ("fred", "bare fred, five clients, back at the third yes, no timeout"),
     ("fred-timeout", "the same with a command timeout of 500 ms, as quorlock needs it"),
     ("fred-resp3", "the same over RESP3: all that quorlock asks of fred"),
@@ -220,9 +223,10 @@ impl Arm {
     pub(crate) async fn connect(name: &'static str, urls: &[String]) -> Result<Self, String> {
         let one = urls.get(..1).unwrap_or_default();
         let kind: Result<Kind, String> = match name {
-            "quorlock" => Kind::ours(urls, false).await,
-            "quorlock-renew" => Kind::ours(urls, true).await,
-            "quorlock-1" => Kind::ours(one, false).await,
+            "quorlock" => Kind::ours(urls, false, false).await,
+            "quorlock-renew" => Kind::ours(urls, true, false).await,
+            "quorlock-fenced" => Kind::ours(urls, false, true).await,
+            "quorlock-1" => Kind::ours(one, false, false).await,
             "fred" => Kind::bare(urls, Duration::ZERO, RespVersion::RESP2).await,
             "fred-timeout" => Kind::bare(urls, MASTER_TIMEOUT, RespVersion::RESP2).await,
             "fred-resp3" => Kind::bare(urls, MASTER_TIMEOUT, RespVersion::RESP3).await,

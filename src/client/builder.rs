@@ -8,12 +8,13 @@ use super::error::ConnectError;
 use super::holder::Label;
 use super::locker::{Redlock, quorum};
 use super::shared::Shared;
+use crate::protocol::fencing::FencingToken;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
 use crate::transport::fred::endpoint::{Encryption, Endpoint};
 #[cfg(feature = "tls")]
 use crate::transport::fred::tls::Tls;
-use crate::transport::fred::{self, Admission, Dialer, FredTransport, Purpose, Settled};
+use crate::transport::fred::{self, Admission, Dialer, FenceFloor, FredTransport, Purpose, Settled};
 
 mod look;
 
@@ -187,10 +188,32 @@ impl Builder {
     ///
     /// # Left behind
     ///
-    /// On each master the hash `quorlock:admitted`.
+    /// On each master the hash `quorlock:admitted`, and `quorlock:fence` if none of them has one.
     pub async fn init(&self) -> Result<Vec<String>, ConnectError> {
         self.policy.check()?;
         Ok(fred::init(&self.dialers()?, &self.policy).await?)
+    }
+
+    /// Has fencing go on after more masters lost their counters than the others can make up for: those go on from
+    /// `floor`, and all tokens from now on are greater. Whoever calls it asserts that no token above the floor was
+    /// handed out. Unless one is given it is the greatest counter in sight, or a day ahead of this machine's clock,
+    /// whichever is more: tokens follow the clocks, and none is farther ahead.
+    ///
+    /// Not needed where N − w + 1 masters have their counters: the others get them from those by themselves.
+    ///
+    /// # Errors
+    ///
+    /// If the list cannot be one, or a master has a counter above `floor`; then no master was changed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: dropped half-way, some masters go on from the floor. Call it again with the same one.
+    ///
+    /// # Left behind
+    ///
+    /// On each master that lost it, the hash `quorlock:fence`.
+    pub async fn set_fence_floor(&self, floor: Option<FencingToken>) -> Result<FenceFloor, ConnectError> {
+        Ok(fred::set_fence_floor(&self.dialers()?, floor, Clock::boot().proposal()).await?)
     }
 
     pub(crate) fn dialers(&self) -> Result<Vec<Dialer>, ConnectError> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::protocol::time::Moment;
 
@@ -31,6 +32,14 @@ impl Clock {
         Self(Source::Told(Arc::new(tell)))
     }
 
+    /// The wall clock in microseconds: what a claim proposes as its fencing token.
+    pub(crate) fn proposal(&self) -> u64 {
+        match &self.0 {
+            Source::Boot => wall_clock(),
+            Source::Told(tell) => tell().as_nanos() / 1_000,
+        }
+    }
+
     /// The present moment.
     #[must_use]
     pub fn now(&self) -> Moment {
@@ -39,6 +48,16 @@ impl Clock {
             Source::Told(tell) => tell(),
         }
     }
+}
+
+/// Microseconds since 1970, as far as this machine knows.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "no decision rests on it: it proposes numbers, which may be any"
+)]
+fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn boot_time() -> Moment {

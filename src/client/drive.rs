@@ -20,6 +20,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) ttl: Ttl,
     pub(crate) watch: bool,
     pub(crate) label: Option<&'a Label>,
+    pub(crate) fenced: bool,
 }
 
 /// Gives the attempt up unless it is taken out: armed before the first command is handed over, so that a future
@@ -50,7 +51,12 @@ pub(crate) async fn claim(
 ) -> Result<Arc<Stake>, Arc<Stake>> {
     let holder = shared.new_holder(terms.label);
     let timeout = shared.policy.master_timeout();
+    let proposal = terms.fenced.then(|| shared.clock.proposal());
     let attempt = Attempt::claim(shared.quorum, terms.ttl, timeout, terms.watch, shared.clock.now());
+    let attempt = match proposal {
+        Some(proposal) => attempt.fenced(proposal),
+        None => attempt,
+    };
     let stake = Stake::new(shared, resources.clone(), holder, attempt);
     let armed = Armed(Some(stake.clone()));
 
@@ -62,9 +68,12 @@ pub(crate) async fn claim(
             break verdict;
         }
         if timeout_at(limit, changed).await.is_err() {
-            stake.step(Attempt::on_time);
-            // The timer may be a moment ahead of the clock.
-            limit = Instant::now() + Duration::from_millis(1);
+            let left = stake.step(|attempt, now| {
+                attempt.on_time(now);
+                attempt.next_time().map(|next| next.since(now)).unwrap_or_default()
+            });
+            // The timer may be a moment ahead of the clock; or counters are being raised, which takes longer.
+            limit = Instant::now() + left.clamp(Duration::from_millis(1), timeout);
         }
     };
     if verdict == Verdict::Won

@@ -186,6 +186,21 @@ impl fmt::Display for Why {
     }
 }
 
+/// Why there is no fencing token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FenceError {
+    /// The lock is over: its token is somebody else's past.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The lock was taken without [`fenced`](super::request::LockRequest::fenced), or by another process.
+    #[error("the lock on {resource:?} came without a fencing token: ask for it with .fenced()")]
+    NotFenced {
+        /// What is locked, in its printable form.
+        resource: String,
+    },
+}
+
 /// Why a lease was not extended.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -241,6 +256,10 @@ pub enum ConnectError {
     #[cfg(feature = "fred")]
     #[error(transparent)]
     Init(#[from] crate::transport::fred::InitError),
+    /// A floor under the fencing tokens cannot be set.
+    #[cfg(feature = "fred")]
+    #[error(transparent)]
+    FenceFloor(#[from] crate::transport::fred::FenceFloorError),
     /// The certificates cannot be used.
     #[cfg(feature = "tls")]
     #[error(transparent)]

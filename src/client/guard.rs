@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::error::{ExtendError, Lost};
+use super::error::{ExtendError, FenceError, Lost};
 use super::handle::Handle;
 use super::holder::HolderId;
 use super::release::{self, Released};
 use super::stake::Stake;
+use crate::protocol::fencing::FencingToken;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::renewal::Extension;
 use crate::protocol::request::Ttl;
@@ -85,6 +86,15 @@ impl Guard {
     /// See [`Hold::lost`].
     pub async fn lost(&self) -> Lost {
         self.hold.lost().await
+    }
+
+    /// See [`Hold::fence`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn fence(&self) -> Result<FencingToken, FenceError> {
+        self.hold.fence()
     }
 
     /// On how many masters the key is known to stand.
@@ -186,6 +196,23 @@ impl Hold {
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.stake.valid_until().is_some()
+    }
+
+    /// The [fencing token](crate::fence) of a lock that was asked for with
+    /// [`fenced`](crate::LockRequest::fenced): greater than that of every hold of the resource before. Hand it with
+    /// each effect to whoever keeps the resource; that one refuses it when a greater token was there, which also
+    /// covers what no look at a clock can, a holder that is stopped between the look and the effect.
+    ///
+    /// # Errors
+    ///
+    /// [`FenceError::Lost`] once the lock is over, by a look at the clock; [`FenceError::NotFenced`] if it was not
+    /// asked for.
+    pub fn fence(&self) -> Result<FencingToken, FenceError> {
+        let Some(token) = self.stake.look(|attempt, _| attempt.token()) else {
+            return Err(FenceError::NotFenced { resource: self.stake.resources.field() });
+        };
+        // The look at the clock is the last thing done.
+        self.stake.lost().map_or(Ok(token), |lost| Err(lost.into()))
     }
 
     /// How long the lock stays ours without a further renewal; zero once it is over.

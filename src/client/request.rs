@@ -11,8 +11,10 @@ use super::holder::Label;
 use super::stake::Stake;
 use super::using;
 use super::wait::Waiting;
-use crate::protocol::request::Ttl;
+use crate::protocol::quorum::MasterSet;
+use crate::protocol::request::{RequestError, Ttl};
 use crate::protocol::time::Moment;
+use crate::protocol::votes::{Fault, Tally, Vote};
 use crate::transport::Resources;
 
 /// The ttl unless another is asked for: long enough for three tries of a renewal each ten seconds.
@@ -34,11 +36,13 @@ pub struct LockRequest {
     wait: Duration,
     max_hold: Option<Duration>,
     label: Option<String>,
+    fenced: bool,
 }
 
 impl LockRequest {
     pub(crate) const fn new(handle: Arc<Handle>, resources: Resources) -> Self {
-        Self { handle, resources, ttl: TTL, renew: true, wait: WAIT, max_hold: None, label: None }
+        let (ttl, wait) = (TTL, WAIT);
+        Self { handle, resources, ttl, renew: true, wait, max_hold: None, label: None, fenced: false }
     }
 
     /// How long the masters keep the key without a renewal, in whole milliseconds: what others wait after a crash of
@@ -73,6 +77,17 @@ impl LockRequest {
         self
     }
 
+    /// Has a [fencing token](Hold::fence) come with the lock: a number that rises with every hold of the resource
+    /// that is fenced, for whoever must refuse what comes from a holder that is over. See [`fence`](crate::fence).
+    ///
+    /// Costs a script instead of a plain `SET` on each master, and a second round trip where the masters' counters
+    /// differ. The first such request of a client also looks whether the masters have their counters, which may take
+    /// a few times the master timeout.
+    pub fn fenced(mut self) -> Self {
+        self.fenced = true;
+        self
+    }
+
     /// Waits for the lock.
     ///
     /// # Errors
@@ -95,17 +110,32 @@ impl LockRequest {
         self.resources.check()?;
         let ttl = Ttl::new(self.ttl, &shared.policy)?;
         let label = self.label.as_deref().map(Label::new).transpose()?;
+        if self.fenced && !shared.transport.can_fence() {
+            return Err(RequestError::NoFencing.into());
+        }
         let mut waiting = Waiting::begin(shared, &self.resources, self.wait);
+        let mut uncounted = MasterSet::EMPTY;
         loop {
             waiting.turn().await?;
             let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
             }
+            if self.fenced
+                && let Some(counted) = shared.transport.count(shared.quorum, uncounted)
+            {
+                counted.await;
+            }
             // The first claim is the plain SET; only who has to wait asks whom for.
-            let terms = Terms { ttl, watch: waiting.claims() > 0, label: label.as_ref() };
+            let watch = waiting.claims() > 0;
+            let terms = Terms { ttl, watch, label: label.as_ref(), fenced: self.fenced };
             let lost = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
+                    if self.fenced {
+                        // Not waited for: these were not needed.
+                        let doubted = uncounted_of(&stake.look(|attempt, _| attempt.tally()));
+                        let _ = shared.transport.count(shared.quorum, doubted);
+                    }
                     let guard = self.take(stake, ttl);
                     // Closed meanwhile, and perhaps too late for that to give it back.
                     return if shared.is_closed() { Err(AcquireError::Closed) } else { Ok(guard) };
@@ -113,6 +143,7 @@ impl LockRequest {
                 Err(lost) => lost,
             };
             drop(claiming);
+            uncounted = uncounted_of(&lost.look(|attempt, _| attempt.tally()));
             waiting.sit_out(&lost).await?;
         }
     }
@@ -173,6 +204,12 @@ impl LockRequest {
         });
         Guard::new(stake, self.handle.clone())
     }
+}
+
+/// The masters that take no part in fencing, by their own words.
+fn uncounted_of(tally: &Tally) -> MasterSet {
+    let uncounted = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Uncounted(_))));
+    tally.iter().filter(|(_, vote)| uncounted(*vote)).map(|(master, _)| master).collect()
 }
 
 /// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the

@@ -73,6 +73,9 @@ impl Shared {
             Some(Vote::Failed(Fault::Withdrawn)) => {
                 self.transport.abstains(master).map(Vote::Failed).or_else(|| vote.cloned())
             }
+            Some(Vote::Failed(fault)) if is_of_fencing(fault) => {
+                self.transport.why_uncounted(master).map(Vote::Failed).or_else(|| vote.cloned())
+            }
             _ => vote.cloned(),
         });
         Refusal {
@@ -124,6 +127,15 @@ impl Shared {
                 return;
             }
         }
+    }
+}
+
+/// Whether more may be known of it: why a master takes no part, or which right is missing.
+fn is_of_fencing(fault: &Fault) -> bool {
+    match fault {
+        Fault::Uncounted(_) => true,
+        Fault::Refused(words) => words.starts_with("NOPERM"),
+        _ => false,
     }
 }
 

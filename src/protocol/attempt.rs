@@ -8,14 +8,14 @@
 //! * [`next_time`](Attempt::next_time) says when [`on_time`](Attempt::on_time) is due, at the latest;
 //! * [`take_news`](Attempt::take_news) tells what changed, for those who wait or write logs.
 //!
-//! Time never goes backwards between calls. A second phase of a claim (fencing writes a counter back before the
-//! guard is handed out) is one more set of masters to ask and one more condition for the win.
+//! Time never goes backwards between calls.
 
 use std::time::Duration;
 
 use super::fanout::{Act, Dispatch};
 use super::mutant::{self, Mutant};
 use super::news::News;
+use super::numbering::Numbering;
 use super::quorum::{MasterId, MasterSet, Quorum};
 use super::release::{Released, Releasing};
 use super::renewal::Renewal;
@@ -52,6 +52,8 @@ pub struct Attempt {
     pub(super) abandoned: bool,
     pub(super) renewal: Renewal,
     pub(super) releasing: Releasing,
+    /// For a claim that is fenced.
+    pub(super) numbering: Option<Box<Numbering>>,
     pub(super) to_claim: MasterSet,
     pub(super) to_renew: MasterSet,
     pub(super) to_heal: MasterSet,
@@ -108,6 +110,7 @@ impl Attempt {
             abandoned: false,
             renewal: Renewal::default(),
             releasing: Releasing::default(),
+            numbering: None,
             to_claim: quorum.everyone(),
             to_renew: MasterSet::EMPTY,
             to_heal: MasterSet::EMPTY,
@@ -120,6 +123,8 @@ impl Attempt {
     pub fn next_dispatch(&mut self) -> Option<Dispatch> {
         let (to, act) = if let Some(to) = self.to_claim.pop() {
             (to, self.ask)
+        } else if let Some(to) = self.next_raise() {
+            (to, Act::Raise)
         } else if let Some(to) = self.to_renew.pop() {
             (to, Act::Renew)
         } else if let Some(to) = self.to_heal.pop() {
@@ -127,37 +132,21 @@ impl Attempt {
         } else {
             (self.to_release.pop()?, Act::Release)
         };
+        let fence = self.fence(to, act);
         let seat = &mut self.seats[to.index()];
         let urgent = act == Act::Renew && seat.unanswered == 0;
         seat.on_sent(act);
         let (round, stamp) = match act {
-            Act::Claim | Act::Watch => (1, self.started),
+            Act::Claim | Act::Watch | Act::Raise => (1, self.started),
             Act::Renew | Act::Heal => (self.renewal.round, self.renewal.stamp),
             Act::Release => (self.round, self.started),
         };
-        Some(Dispatch { to, act, round, stamp, ttl: self.ttl, urgent })
-    }
-
-    /// Whether a command that waits unsent is still of use. A claim that lost its cause is taken back instead.
-    #[must_use]
-    pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
-        match dispatch.act {
-            Act::Claim | Act::Watch => match self.stage {
-                Stage::Claiming => now < self.claim_limit(),
-                // Lost already, but only this answer tells whether to somebody or to silence.
-                Stage::Failed if self.verdict.is_none() => !self.abandoned && now < self.claim_limit(),
-                // Busy, and nothing of ours anywhere: all masters should know that somebody waits.
-                Stage::Failed => dispatch.act == Act::Watch && self.is_refused() && now < self.claim_limit(),
-                Stage::Held => now < self.deadline,
-                Stage::Lost(_) | Stage::Released => false,
-            },
-            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
-            Act::Release => true,
-        }
+        Some(Dispatch { to, act, round, stamp, ttl: self.ttl, urgent, fence })
     }
 
     /// Takes the answer to `dispatch`.
     pub fn on_reply(&mut self, dispatch: &Dispatch, reply: Reply, now: Moment) {
+        let reply = self.note_number(dispatch, reply);
         let Some(seat) = self.seats.get_mut(dispatch.to.index()) else { return };
         seat.on_answered(dispatch.act, &reply, self.several, now);
         let late = Dispatch { stamp: now, ..*dispatch };
@@ -165,6 +154,7 @@ impl Attempt {
         self.expire(now);
         match dispatch.act {
             Act::Claim | Act::Watch => self.on_claimed(dispatch, reply.vote, now),
+            Act::Raise => self.on_raised(dispatch, reply.vote, now),
             Act::Renew => self.on_renewed(dispatch, reply.vote, now),
             Act::Heal => self.on_healed(dispatch, &reply.vote),
             Act::Release => self.on_released(dispatch, reply.vote, now),
@@ -293,10 +283,6 @@ impl Attempt {
         matches!(self.stage, Stage::Failed | Stage::Lost(_) | Stage::Released)
     }
 
-    pub(super) fn claim_limit(&self) -> Moment {
-        self.started.plus(self.master_timeout)
-    }
-
     /// Every input first lets the deadline pass, so that no answer is judged by a lease that is over.
     pub(super) fn expire(&mut self, now: Moment) {
         if now >= self.deadline && !mutant::on(Mutant::LossNotSticky) {
@@ -315,5 +301,8 @@ impl Attempt {
         self.to_claim = MasterSet::EMPTY;
         self.to_renew = MasterSet::EMPTY;
         self.to_heal = MasterSet::EMPTY;
+        if let Some(numbering) = &mut self.numbering {
+            numbering.to_raise = MasterSet::EMPTY;
+        }
     }
 }

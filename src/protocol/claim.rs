@@ -1,7 +1,7 @@
 //! The claim: votes come in, one verdict comes out, and what must not stay is removed.
 
 use super::attempt::{Attempt, Loss, Stage};
-use super::fanout::Dispatch;
+use super::fanout::{Act, Dispatch};
 use super::mutant::{self, Mutant};
 use super::quorum::MasterSet;
 use super::seat::Seat;
@@ -73,9 +73,11 @@ impl Attempt {
                     if (now < deadline || mutant::on(Mutant::LateWinAccepted))
                         && self.stage == Stage::Claiming =>
                 {
-                    self.deadline = deadline.min(self.cap);
-                    self.stage = Stage::Held;
-                    self.settle(Verdict::Won);
+                    if self.has_token() {
+                        self.deadline = deadline.min(self.cap);
+                        self.stage = Stage::Held;
+                        self.settle(Verdict::Won);
+                    }
                 }
                 _ => {
                     self.settle(Verdict::TooLate);
@@ -92,6 +94,31 @@ impl Attempt {
                 self.settle(why);
             }
         }
+    }
+
+    /// Whether a command that waits unsent is still of use. A claim that lost its cause is taken back instead.
+    #[must_use]
+    pub fn wants(&self, dispatch: &Dispatch, now: Moment) -> bool {
+        match dispatch.act {
+            Act::Claim | Act::Watch => match self.stage {
+                Stage::Claiming => now < self.claim_limit(),
+                // Lost already, but only this answer tells whether to somebody or to silence.
+                Stage::Failed if self.verdict.is_none() => !self.abandoned && now < self.claim_limit(),
+                // Busy, and nothing of ours anywhere: all masters should know that somebody waits.
+                Stage::Failed => dispatch.act == Act::Watch && self.is_refused() && now < self.claim_limit(),
+                Stage::Held => now < self.deadline,
+                Stage::Lost(_) | Stage::Released => false,
+            },
+            Act::Raise => self.stage == Stage::Claiming && now < self.claim_limit(),
+            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
+            Act::Release => true,
+        }
+    }
+
+    pub(super) fn claim_limit(&self) -> Moment {
+        // Raising counters is a second round.
+        let rounds = if self.numbering.as_ref().is_some_and(|numbering| numbering.raising) { 2 } else { 1 };
+        self.started.plus(self.master_timeout * rounds)
     }
 
     /// The time limit: whoever has not answered by now counts as silent.

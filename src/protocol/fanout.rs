@@ -1,5 +1,6 @@
 //! What is asked of the masters, and with which stamp.
 
+use super::fencing::FencingToken;
 use super::quorum::MasterId;
 use super::request::Ttl;
 use super::time::Moment;
@@ -11,6 +12,8 @@ pub enum Act {
     Claim,
     /// The same, and on refusal tell who holds the key and for how long.
     Watch,
+    /// Raise the counter while the key is still the one that was read; never touch the key.
+    Raise,
     /// Compare and raise the remaining time; never lower it (hazard H27), never create the key.
     Renew,
     /// Create the key where it is absent, else as [`Act::Renew`].
@@ -48,6 +51,24 @@ pub struct Dispatch {
     pub ttl: Ttl,
     /// Whether the command may overtake what waits in front of it: a renewal with nothing of its own key unsent.
     pub urgent: bool,
+    /// What there is to do with the counter, for a claim that is fenced.
+    pub fence: Option<Fence>,
+}
+
+/// What goes with an act for the sake of a [fencing token](super::fencing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fence {
+    /// A claim takes a number above the counter, this one if it is.
+    Propose(u64),
+    /// The counter is raised where the key has the number `seen`.
+    Raise {
+        /// What the key took when it was created.
+        seen: u64,
+        /// What the counter is to be, at least.
+        to: u64,
+    },
+    /// A key that is created anew has this token, and the counter is raised to it.
+    Restore(FencingToken),
 }
 
 /// Which connection to a master carried a command; a later connection has a greater number.

@@ -22,6 +22,8 @@ impl Attempt {
     #[doc(hidden)]
     pub fn feed(&self, now: Moment, reach: Duration, into: &mut impl Hasher) {
         let seen = |moment| seen(moment, now, reach);
+        let numbering = self.numbering.as_ref();
+        numbering.map(|numbering| (numbering.proposal, numbering.raising, numbering.token)).hash(into);
         let (renewal, releasing) = (&self.renewal, &self.releasing);
         (self.stage, self.ttl, self.longest, self.several, self.rolled_back, self.round).hash(into);
         self.verdict.is_none().then_some(seen(self.started)).hash(into);
@@ -54,6 +56,9 @@ impl Attempt {
         (seat.until.map(seen), seat.next_sweep.map(seen)).hash(into);
         let gone_by = self.releasing.began.filter(|_| seat.has_left_key());
         gone_by.map(|began| seen(began.max(seat.affirmed))).hash(into);
+        if let Some(numbering) = self.numbering.as_ref().filter(|_| self.verdict.is_none()) {
+            (numbering.numbers[master.index()], numbering.to_raise.contains(master)).hash(into);
+        }
         // The answers are counted until the verdict; afterwards only a watchdog looks whether there is one.
         if self.verdict.is_none() {
             seat.vote.hash(into);

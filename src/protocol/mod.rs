@@ -26,6 +26,8 @@ pub mod policy;
 
 pub mod request;
 
+pub mod fencing;
+
 pub mod fanout;
 
 pub mod votes;
@@ -41,6 +43,8 @@ pub mod news;
 pub mod attempt;
 
 mod claim;
+
+mod numbering;
 
 pub mod renewal;
 

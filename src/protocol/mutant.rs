@@ -50,6 +50,18 @@ pub enum Mutant {
     ReleaseSkipsDoubtful,
     /// Rule 12: the release deletes nothing.
     ReleaseForgotten,
+    /// Rule 17: the token is the greatest of w counters, and none is raised to it.
+    GreatestIsToken,
+    /// Rule 17: the token is the least of w counters.
+    LeastIsToken,
+    /// Rule 17: the claim is won before the counters are raised.
+    RaiseNotAwaited,
+    /// Rule 17: masters whose counter was not read are raised and counted, too.
+    RaisedAnywhere,
+    /// Rule 17: a master that lost its counters goes on without.
+    RecoverySkipped,
+    /// Rule 17: a master that lost its counters takes those of N − w others.
+    RecoveryReadsTooFew,
     /// Rule 14: the quarantine lasts as long as the drift.
     QuarantineTooShort,
     /// Rule 1, in the client: the clock is read when the commands are out.

@@ -154,6 +154,8 @@ pub enum RequestError {
         /// Its printable form.
         label: String,
     },
+    /// A fencing token was asked for, and the client lets masters vote that may have forgotten.
+    NoFencing,
     /// The holder id handed in is none.
     Holder {
         /// Its printable form.
@@ -197,6 +199,11 @@ impl fmt::Display for RequestError {
                     "the label {label:?} cannot sign a key: use 1 to 100 printable ASCII characters without '|' and spaces"
                 )
             }
+            Self::NoFencing => write!(
+                f,
+                "no fencing token can be had with admission off: a master that restarts empty would count from zero; \
+                 connect with Admission::Quarantine"
+            ),
             Self::Holder { holder } => {
                 write!(
                     f,

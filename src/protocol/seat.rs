@@ -74,15 +74,17 @@ impl Seat {
 
     pub(super) fn on_sent(&mut self, act: Act) {
         self.unanswered = self.unanswered.saturating_add(1);
-        let count = self.count(act);
-        *count = count.saturating_add(1);
+        if let Some(count) = self.count(act) {
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Books an answer: what it says of the key, and of commands sent before it on the same connection.
     pub(super) fn on_answered(&mut self, act: Act, reply: &Reply, several: bool, now: Moment) {
         self.unanswered = self.unanswered.saturating_sub(1);
-        let count = self.count(act);
-        *count = count.saturating_sub(1);
+        if let Some(count) = self.count(act) {
+            *count = count.saturating_sub(1);
+        }
         match reply.vote {
             Vote::Granted | Vote::Held(_) | Vote::Absent => {
                 if self.doubt.is_some() && (self.doubt == reply.link || mutant::on(Mutant::DoubtEndsAnywhere))
@@ -124,11 +126,12 @@ impl Seat {
         Vote::Unknown(Fault::Broken("the master restarted".into()))
     }
 
-    fn count(&mut self, act: Act) -> &mut u8 {
+    fn count(&mut self, act: Act) -> Option<&mut u8> {
         match act {
-            Act::Claim | Act::Watch | Act::Heal => &mut self.creating,
-            Act::Renew => &mut self.renewing,
-            Act::Release => &mut self.releasing,
+            Act::Claim | Act::Watch | Act::Heal => Some(&mut self.creating),
+            Act::Renew => Some(&mut self.renewing),
+            Act::Release => Some(&mut self.releasing),
+            Act::Raise => None,
         }
     }
 }

@@ -33,13 +33,15 @@ pub struct Reply {
     pub vote: Vote,
     /// The connection that carried the command.
     pub link: Option<Link>,
+    /// The number that the key took, with a grant to a claim that is fenced.
+    pub number: Option<u64>,
 }
 
 impl Reply {
     /// The reply of a command that was certainly never sent.
     #[must_use]
     pub const fn unsent(fault: Fault) -> Self {
-        Self { vote: Vote::Failed(fault), link: None }
+        Self { vote: Vote::Failed(fault), link: None, number: None }
     }
 }
 
@@ -74,6 +76,8 @@ pub enum Fault {
     NotConnected(Arc<str>),
     /// The master may have forgotten votes, and abstains for this long (hazard H15).
     Quarantined(Duration),
+    /// The master may have forgotten its fencing counters, and takes no part in fencing until it has them again.
+    Uncounted(Arc<str>),
     /// The master answered with an error.
     Refused(Arc<str>),
     /// Too much waits for this master already.
@@ -99,6 +103,7 @@ impl fmt::Display for Fault {
                 "abstains for {:.1} s more, since it may have forgotten locks (first start? quorlock init)",
                 left.as_secs_f64()
             ),
+            Self::Uncounted(why) => write!(f, "takes no part in fencing: {why}"),
             Self::Refused(words) => write!(f, "refused: {words}"),
             Self::Overloaded => write!(f, "too many commands wait for it"),
             Self::Withdrawn => write!(f, "not asked in time"),

@@ -80,8 +80,13 @@ impl Ask {
     }
 
     /// The answer, and the connection it came by.
-    pub fn answer(mut self, vote: Vote, link: Link) {
-        self.reply(Reply { vote, link: Some(link) });
+    pub fn answer(self, vote: Vote, link: Link) {
+        self.answer_numbered(vote, None, link);
+    }
+
+    /// The same with the number that the key took, for a claim that is fenced.
+    pub fn answer_numbered(mut self, vote: Vote, number: Option<u64>, link: Link) {
+        self.reply(Reply { vote, link: Some(link), number });
     }
 
     /// The command was taken back before it was sent.
@@ -100,7 +105,7 @@ impl Drop for Ask {
     fn drop(&mut self) {
         if self.by.is_some() {
             let fault = Fault::Broken("the client's tasks ended before the answer".into());
-            self.reply(Reply { vote: Vote::Unknown(fault), link: None });
+            self.reply(Reply { vote: Vote::Unknown(fault), link: None, number: None });
         }
     }
 }

@@ -4,6 +4,8 @@
 //! script of commands on it and on a real one. [`MemoryTransport`] puts one task in front of each, so that answers
 //! come in order and never inside the call.
 
+mod counters;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::{Ask, LinkWatcher, Refused, Transport};
 use crate::protocol::fanout::{Act, Link};
+use crate::protocol::fencing::Counters;
 use crate::protocol::quorum::{MOST_MASTERS, MasterId};
 use crate::protocol::request::Ttl;
 use crate::protocol::time::Moment;
@@ -23,6 +26,9 @@ use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Master {
     keys: BTreeMap<Bytes, Entry>,
+    counters: Counters,
+    /// Whether it lost its counters and does not have them again.
+    uncounted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,13 +50,13 @@ impl Master {
                     self.keys.insert(resource.clone(), created());
                     Vote::Granted
                 }
-                Act::Renew | Act::Release => Vote::Absent,
+                Act::Raise | Act::Renew | Act::Release => Vote::Absent,
             };
         };
         let ours = entry.is_of(holder);
         match act {
             Act::Watch => Vote::Held(entry.incumbent(now)),
-            Act::Claim => Vote::Held(Incumbent::default()),
+            Act::Claim | Act::Raise => Vote::Held(Incumbent::default()),
             _ if !ours => Vote::Held(Incumbent::default()),
             Act::Renew | Act::Heal => {
                 entry.expires = Some(entry.expires.map_or(expires, |before| before.max(expires)));
@@ -105,15 +111,6 @@ impl Master {
         }
     }
 
-    /// Executes what `ask` asks for at `now`.
-    pub fn answer(&mut self, ask: &Ask, now: Moment) -> Vote {
-        let (act, ttl, holder) = (ask.dispatch().act, ask.dispatch().ttl, ask.holder());
-        match ask.single() {
-            Some(resource) => self.execute(act, &resource, &holder, ttl, now),
-            None => self.execute_all(act, ask.keys(), &holder, ttl, now),
-        }
-    }
-
     /// `SET resource value`, with a ttl or without: what another program may do.
     pub fn set(
         &mut self,
@@ -136,9 +133,11 @@ impl Master {
         self.keys.remove(resource);
     }
 
-    /// Forgets everything, as a restart without data does.
+    /// Forgets everything, as a restart without data does. It takes no part in fencing until it is told counters to
+    /// [`recover`](Self::recover).
     pub fn forget(&mut self) {
         self.keys.clear();
+        self.lose_counters();
     }
 
     /// The value that stands at `resource`; empty for a key of another type.
@@ -241,11 +240,11 @@ fn serve(
                 ask.withdraw(Fault::Withdrawn);
                 continue;
             }
-            let vote = {
+            let (vote, number) = {
                 let mut master = master.lock().unwrap_or_else(PoisonError::into_inner);
                 master.answer(&ask, tell())
             };
-            ask.answer(vote, Link(1));
+            ask.answer_numbered(vote, number, Link(1));
         }
     });
     (queue, task)

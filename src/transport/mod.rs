@@ -27,10 +27,14 @@ pub use ask::{Ask, Asker, Refused};
 pub use resources::Resources;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Weak;
 
-use crate::protocol::quorum::{MasterId, MasterSet};
+use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::votes::Fault;
+
+/// What takes its time.
+pub type Pending<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// The masters of one client.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
@@ -56,6 +60,22 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// refused. Where it does not, who waits has to ask again and again.
     fn tells(&self, _master: MasterId) -> bool {
         false
+    }
+
+    /// Whether fencing tokens can be had of these masters.
+    fn can_fence(&self) -> bool {
+        true
+    }
+
+    /// Looks after the masters' fencing counters, if any needs it; to be called before each claim that is fenced. Of
+    /// those `doubted` the client heard that they take no part. What to wait for, if too few take part for a claim.
+    fn count(&self, _quorum: Quorum, _doubted: MasterSet) -> Option<Pending<'_>> {
+        None
+    }
+
+    /// Why `master` takes no part in fencing, if that is known.
+    fn why_uncounted(&self, _master: MasterId) -> Option<Fault> {
+        None
     }
 
     /// Sends what was handed over to `masters`, as soon as can be: called after the last of some commands, by one who

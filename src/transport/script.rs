@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::protocol::fanout::Act;
+use crate::protocol::fanout::{Act, Dispatch, Fence};
+use crate::protocol::fencing;
 use crate::protocol::votes::{Fault, Incumbent, Remaining, Vote};
 
 /// The most keys one call of the script may touch, so that no master is held for long.
@@ -19,15 +20,40 @@ pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
 /// The script for many acts in one call, each on several keys, all or none.
 pub(crate) const ALL: &str = include_str!("lua/all.lua");
 
-/// One letter an act, as `act.lua` reads it.
-pub(crate) const fn letter(act: Act) -> &'static str {
-    match act {
-        Act::Claim => "c",
-        Act::Watch => "w",
-        Act::Renew => "x",
-        Act::Heal => "h",
-        Act::Release => "d",
+/// The hash of a master's fencing counters: a field for each shard, and `run`, the process that knows them all.
+pub(crate) const COUNTERS: &str = "quorlock:fence";
+
+/// One letter an act, as `act.lua` reads it; another for those that have to do with a counter.
+pub(crate) const fn letter(dispatch: &Dispatch) -> &'static str {
+    match (dispatch.act, dispatch.fence) {
+        (Act::Claim, None) => "c",
+        (Act::Claim, Some(_)) => "C",
+        (Act::Watch, None) => "w",
+        (Act::Watch, Some(_)) => "W",
+        (Act::Raise, _) => "R",
+        (Act::Renew, _) => "x",
+        (Act::Heal, None) => "h",
+        (Act::Heal, Some(_)) => "H",
+        (Act::Release, _) => "d",
     }
+}
+
+/// Holder, shards and number in one argument, for an act that has to do with counters. `|` is in no holder id.
+pub(crate) fn fenced_holder(holder: &[u8], keys: &[Bytes], fence: Fence) -> Vec<u8> {
+    let shards: Vec<String> = keys.iter().map(|key| fencing::shard(key).to_string()).collect();
+    let shards = shards.join(",");
+    let rest = match fence {
+        Fence::Propose(number) => format!("|{shards}|{number}"),
+        Fence::Raise { seen, to } => format!("|{seen}|{shards}|{to}"),
+        Fence::Restore(token) => format!("|{shards}|{token}"),
+    };
+    [holder, rest.as_bytes()].concat()
+}
+
+/// The number that came with a grant to a claim that is fenced.
+pub(crate) fn number(said: Said<'_>) -> Option<u64> {
+    let Said::Text([b'+', digits @ ..]) = said else { return None };
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// What the script said about one key.
@@ -44,6 +70,7 @@ pub(crate) fn vote(said: Said<'_>) -> Vote {
         Said::Number(0) => Vote::Absent,
         Said::Number(2) => Vote::Held(Incumbent::default()),
         Said::Text([b'=', told @ ..]) => incumbent(told).map_or_else(|| nonsense(&said), Vote::Held),
+        Said::Text(b"~") => Vote::Failed(Fault::Uncounted("its counters are not looked after yet".into())),
         Said::Text([b'!', words @ ..]) => refusal(&String::from_utf8_lossy(words)),
         _ => nonsense(&said),
     }
@@ -211,7 +238,7 @@ mod tests {
                 let held = matches!(said, Vote::Held(_));
                 prop_assert!(!held || text.starts_with(b"="), "{:?} for {:?}", said, text);
                 let failed = matches!(said, Vote::Failed(_));
-                prop_assert!(!failed || text.starts_with(b"!"), "{:?} for {:?}", said, text);
+                prop_assert!(!failed || text.starts_with(b"!") || text == b"~", "{:?} for {:?}", said, text);
             }
             for said in [refusal(&words), batch_refusal(&words)] {
                 prop_assert!(matches!(said, Vote::Failed(_) | Vote::Unknown(_)), "{:?}", said);

@@ -339,7 +339,7 @@ fn a_master_full_of_other_keys_is_not_searched_for_minutes() {
     seen.says(
         "D07",
         "warning",
-        &["m1 ", "150001 keys without a ttl, too many", "took longer than 3.00 s", "quorlock list"],
+        &["m1 ", "150002 keys without a ttl, too many", "took longer than 3.00 s", "quorlock list"],
     );
     assert_eq!(seen.code, 1);
 }

@@ -215,3 +215,66 @@ fn several_resources_are_one_lock_with_one_id() {
     let free = |key| stage.values(key).iter().filter(|value| value.is_none()).count();
     assert!(free("a") >= 3 && free("b") >= 3);
 }
+
+#[test]
+fn acquire_with_a_fence_prints_a_token_that_rises_and_inspect_shows_it() {
+    let stage = Stage::new();
+    let mut last = 0;
+    for _ in 0..3 {
+        let json = stage.quorlock(["acquire", "a", "--fence", "--json", "--wait", "50s"]).json();
+        let (holder, token) = (json["holder"].as_str().unwrap().to_owned(), json["fence"].as_u64().unwrap());
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        let seen = stage.quorlock(["inspect", "a", "--json"]).json();
+        assert_eq!(
+            (seen["holder"].as_str(), seen["fence"].as_u64()),
+            (Some(&*holder), Some(token)),
+            "{seen}"
+        );
+        let shown = stage.quorlock(["inspect", "a"]);
+        let end = format!("held by {holder} with fencing token {token} on ");
+        assert!(shown.ok().contains(&end), "{shown:?}");
+        let extended = stage.quorlock(["extend", "a", "--holder", &holder, "--ttl", "55s", "--json"]).json();
+        assert!(extended["fence"].is_null(), "another process's token: {extended}");
+        stage.quorlock(["release", "a", "--holder", &holder]).ok();
+    }
+    let ended = stage.quorlock(["acquire", "a", "--fence", "--wait", "50s"]);
+    let (holder, token) = ended.ok().split_once(' ').unwrap();
+    assert!(token.parse::<u64>().unwrap() > last, "{ended:?}");
+    assert!(stage.quorlock(["acquire", "a", "--wait", "500ms"]).err.contains(holder));
+}
+
+#[test]
+fn masters_that_forgot_together_are_named_until_fence_floor_says_where_to_go_on() {
+    let stage = Stage::new();
+    let first = stage.quorlock(["acquire", "a", "--fence", "--json", "--wait", "50s"]).json();
+    let holder = first["holder"].as_str().unwrap();
+    stage.quorlock(["release", "a", "--holder", holder]).ok();
+    for index in 0..3 {
+        stage.bed[index].command(&["DEL", "quorlock:fence"]).unwrap();
+    }
+    stage
+        .quorlock(["acquire", "a", "--fence", "--wait", "0s"])
+        .fails(69, &["together", "m1", "m2", "m3", "quorlock fence-floor", "without --fence"]);
+    stage.quorlock(["fence-floor", "5"]).fails(2, &["too low"]);
+    let set = stage.quorlock(["fence-floor", "--json"]).json();
+    assert_eq!((&set["outcome"], set["raised"].as_array().unwrap().len()), (&"raised".into(), 3), "{set}");
+    let next = stage.quorlock(["acquire", "a", "--fence", "--json", "--wait", "50s"]).json();
+    assert!(next["fence"].as_u64() > first["fence"].as_u64(), "{next} after {first}");
+    assert!(next["fence"].as_u64() > set["floor"].as_u64(), "{next} after {set}");
+    assert!(stage.quorlock(["fence-floor"]).ok().contains("no floor was set"));
+}
+
+#[test]
+fn run_with_a_fence_gives_the_command_a_token_and_without_one_none() {
+    let stage = Stage::new();
+    let fence = |more: &[&str]| {
+        let tell = ["--", "sh", "-c", "echo \"token ${QUORLOCK_FENCE:-none}\""];
+        let words = ["run", "a", "--wait", "50s"].iter().chain(more).chain(&tell);
+        let ended = run(stage.command(words).env("QUORLOCK_FENCE", "3"));
+        ended.ok().trim_start_matches("token ").to_owned()
+    };
+    let tokens: Vec<u64> = (0..3).map(|_| fence(&["--fence"]).parse().unwrap()).collect();
+    assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
+    assert_eq!(fence(&[]), "none");
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use quorlock::Policy;
 use quorlock::protocol::attempt::{Attempt, Stage};
-use quorlock::protocol::fanout::{Act, Dispatch, Link};
+use quorlock::protocol::fanout::{Act, Dispatch, Fence, Link};
+use quorlock::protocol::fencing::FencingToken;
 use quorlock::protocol::quorum::{MasterId, Quorum};
 use quorlock::protocol::request::Ttl;
 use quorlock::protocol::time::Moment;
@@ -25,7 +26,8 @@ pub(crate) fn live(data: &[u8]) {
     let mut now = Moment::from_nanos(10_000_000_000);
     let timeout = policy.master_timeout();
     let mut attempt = if first & 4 == 0 {
-        Attempt::claim(quorum, ttl, timeout, first & 8 != 0, now)
+        let claim = Attempt::claim(quorum, ttl, timeout, first & 8 != 0, now);
+        if first & 16 == 0 { claim } else { claim.fenced(u64::from(first >> 5)) }
     } else {
         Attempt::adopt(quorum, ttl, timeout, now)
     };
@@ -36,6 +38,8 @@ pub(crate) fn live(data: &[u8]) {
     // The latest moment to which each master's yes could carry the lease.
     let mut carried = [Moment::from_nanos(0); MASTERS];
     let mut links = [1_u32; MASTERS];
+    // What each master's key took of its counter, and what the counter is known to have reached while that key stood.
+    let mut counted = [None::<(u64, u64)>; MASTERS];
     loop {
         while let Some(dispatch) = attempt.next_dispatch() {
             assert!(dispatch.stamp <= now, "stamped in the future: {dispatch:?}");
@@ -49,7 +53,8 @@ pub(crate) fn live(data: &[u8]) {
                 let dispatch = out.remove(nth);
                 let index = dispatch.to.index();
                 let reply = reply(next().unwrap_or(0), links[index]);
-                if reply.vote == Vote::Granted && dispatch.act != Act::Release {
+                count(&mut counted[index], &dispatch, &reply);
+                if reply.vote == Vote::Granted && !matches!(dispatch.act, Act::Release | Act::Raise) {
                     carried[index] = carried[index].max(dispatch.stamp.plus(dispatch.ttl.validity()));
                 }
                 let _ = attempt.wants(&dispatch, now);
@@ -88,6 +93,9 @@ pub(crate) fn live(data: &[u8]) {
             }
         }
         check(&attempt, before, carried, quorum);
+        if before == Stage::Claiming && attempt.stage() == Stage::Held {
+            check_token(&attempt, counted, quorum);
+        }
     }
 }
 
@@ -104,7 +112,27 @@ fn reply(byte: u8, link: u32) -> Reply {
         6 => Vote::Unknown(Fault::TimedOut),
         _ => return Reply::unsent(Fault::Overloaded),
     };
-    Reply { vote, link: Some(Link(link.saturating_sub(u32::from(byte >> 7)))) }
+    let number = (byte & 64 == 0).then_some(u64::from(byte >> 4));
+    Reply { vote, link: Some(Link(link.saturating_sub(u32::from(byte >> 7)))), number }
+}
+
+/// Books what an answer tells of the counter.
+fn count(counted: &mut Option<(u64, u64)>, dispatch: &Dispatch, reply: &Reply) {
+    match (dispatch.fence, &reply.vote, reply.number) {
+        (Some(Fence::Propose(_)), Vote::Granted, Some(number)) => *counted = Some((number, number)),
+        (Some(Fence::Raise { to, .. }), Vote::Granted, _) => {
+            *counted = counted.map(|(took, reached)| (took, reached.max(to)));
+        }
+        (Some(Fence::Raise { .. }), ..) => *counted = None,
+        _ => {}
+    }
+}
+
+fn check_token(attempt: &Attempt, counted: [Option<(u64, u64)>; MASTERS], quorum: Quorum) {
+    let Some(token) = attempt.token().map(FencingToken::as_u64) else { return };
+    let backs = |(took, reached): &(u64, u64)| *took <= token && token <= *reached;
+    let backing = counted.iter().flatten().filter(|known| backs(known)).count();
+    assert!(backing >= quorum.needed(), "token {token} of {counted:?} (rule 17)");
 }
 
 fn check(attempt: &Attempt, before: Stage, mut carried: [Moment; MASTERS], quorum: Quorum) {

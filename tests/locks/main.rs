@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's own helpers are no less tests")]
 #![allow(clippy::disallowed_methods, reason = "tests measure real time, and own their tasks by ending")]
 
+mod fencing;
 mod fleet;
 mod proxy;
 

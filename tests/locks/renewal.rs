@@ -362,6 +362,7 @@ fn an_extension_by_less_than_is_left_changes_nothing() {
     run(async {
         let fleet = Fleet::start().await;
         let guard = fleet.client().await.on("r").ttl(ms(2_500)).no_renewal().acquire().await.unwrap();
+        eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
         let before = guard.remaining();
         guard.extend(ms(500)).await.unwrap();
         assert!(guard.remaining() + ms(300) > before);

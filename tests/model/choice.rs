@@ -1,11 +1,12 @@
 //! Which steps are open in a world, less those that cannot matter.
 
 use quorlock::protocol::attempt::Stage;
+use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
 
 use super::row::{Habit, LATEST, REACH, Row, TICK};
 use super::step::Step;
-use super::world::{MOST, World};
+use super::world::{Life, MOST, World};
 
 impl World {
     /// All open steps. `each` is the likeness of each master: of several alike only the first need move.
@@ -13,7 +14,7 @@ impl World {
         out.clear();
         let unborn = row.attempts - self.lives.len();
         let able = unborn + self.lives.iter().filter(|life| life.may_hold()).count();
-        if able < row.fewest {
+        if able < row.fewest || row.fenced && !self.may_win_after_another(unborn) {
             return;
         }
         if unborn > 0 {
@@ -30,9 +31,16 @@ impl World {
         }
         let far_too_late = |due: Moment| self.moment() >= due.plus(LATEST);
         let waits = self.lives.iter().any(|life| life.machine.next_time().is_some_and(far_too_late));
-        if !waits && (row.late || self.pause().is_some()) {
+        if !row.timeless && !waits && (row.late || self.pause().is_some()) {
             out.push(Step::Tick);
         }
+    }
+
+    /// Whether a token may yet be won beside another: nothing else is to be seen of fenced claims. Those that fail only
+    /// leave counters higher, and the searches begin with counters of all kinds.
+    fn may_win_after_another(&self, unborn: usize) -> bool {
+        let asking = self.lives.iter().filter(|life| life.machine.stage() == Stage::Claiming).count();
+        asking + unborn > 0 && asking + unborn + self.tokens().count() > 1
     }
 
     /// What an attempt's user and driver may do. `may_end`: whether there is anything to see after it ends.
@@ -88,18 +96,44 @@ impl World {
         out.extend((0..wire.ghosts.len()).map(|nth| Step::Haunt(life, master, nth)));
     }
 
-    /// What may happen to a master. One that has no key has nothing to forget.
+    /// What may happen to a master. One that has no key has nothing to forget but its counter.
     fn choices_at(&self, row: &Row, nth: usize, out: &mut Vec<Step>) {
         let master = &self.masters[nth];
-        let soon = |end: u64| end - self.now <= row.haste();
+        if row.fenced {
+            self.choices_of_counter(row, nth, out);
+        }
+        let soon = |end: u64| end - self.now <= row.haste() && !row.timeless;
         if let Some(key) = master.key {
             out.extend((self.budget.crashes > 0).then_some(Step::Restart(nth, false)));
             out.extend((self.budget.restarts > 0).then_some(Step::Restart(nth, true)));
             out.extend((self.budget.forgets > 0).then_some(Step::Forget(nth)));
-            out.extend(soon(key.expires).then_some(Step::Expire(nth)));
+            let over = row.timeless && self.lives[key.holder as usize].is_over();
+            out.extend((over || soon(key.expires)).then_some(Step::Expire(nth)));
         }
-        if master.quarantine > 0 && soon(master.quarantine) {
+        let asks = |life: &Life| life.machine.stage() == Stage::Claiming;
+        let unasked = || !self.lives[..master.begun].iter().any(|life| asks(life));
+        if master.quarantine > 0 && (soon(master.quarantine) || row.timeless && unasked()) {
             out.push(Step::Readmit(nth));
+        }
+    }
+
+    fn choices_of_counter(&self, row: &Row, nth: usize, out: &mut Vec<Step>) {
+        let master = &self.masters[nth];
+        if master.key.is_none() && master.counter > 0 {
+            out.extend((self.budget.crashes > 0).then_some(Step::Restart(nth, false)));
+        }
+        if master.uncounted && (master.quarantine == 0 || row.has(Habit::ReadsInQuarantine)) {
+            let news = self.greatest_of_others(row, nth);
+            out.extend((news.is_some() && news != master.told).then_some(Step::ReadCounters(nth)));
+        }
+        if master.told.is_some() && master.quarantine == 0 {
+            out.push(Step::Recover(nth));
+        }
+        out.extend((self.budget.bumps > 0).then_some(Step::Bump(nth)));
+        if self.budget.replays > 0 {
+            let executed = |life: &Life| life.machine.backing().contains(MasterId::new(nth).expect("few"));
+            let replayed = (0..self.lives.len()).filter(|life| executed(&self.lives[*life]));
+            out.extend(replayed.map(|life| Step::Replay(life, nth)));
         }
     }
 

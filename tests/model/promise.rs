@@ -25,11 +25,20 @@ pub(crate) enum Promise {
     Backing,
     /// A claim is won while it is valid.
     TimelyWin,
+    /// Tokens differ, and rise from who has won to who begins then; under exclusion, from holder to holder.
+    TokenOrder,
 }
 
 impl Promise {
-    const ALL: [Self; 6] =
-        [Self::Exclusion, Self::StickyLoss, Self::Continuity, Self::Backing, Self::TimelyWin, Self::NoGhost];
+    const ALL: [Self; 7] = [
+        Self::TokenOrder,
+        Self::Exclusion,
+        Self::StickyLoss,
+        Self::Continuity,
+        Self::Backing,
+        Self::TimelyWin,
+        Self::NoGhost,
+    ];
 }
 
 /// What can be seen.
@@ -61,6 +70,12 @@ pub(crate) enum Sight {
     LateExecution,
     /// All is over and no key stands.
     Quiet,
+    /// A token in one round, and in two; the second of two.
+    TokenAtOnce,
+    TokenRaised,
+    TokenAfterToken,
+    /// A master that lost its counter takes part again.
+    CountsAgain,
 }
 
 /// A set of sights, and a win without validity.
@@ -154,9 +169,22 @@ impl World {
             Promise::Continuity => holders().any(|nth| self.lives[nth].eclipsed),
             Promise::Backing => trusted && holders().any(|nth| self.backing(row, nth) < row.needed),
             Promise::TimelyWin => seen.late_win,
+            Promise::TokenOrder => self.disorders(row, before),
             Promise::NoGhost => row.fewest == 0 && self.has_ghost(row),
         };
         Promise::ALL.into_iter().filter(|promise| matters(*promise)).find(is_broken)
+    }
+
+    /// Whether a claim that was just won has a token that it must not have.
+    fn disorders(&self, row: &Row, before: &Self) -> bool {
+        let won_before = |nth: usize| before.lives.get(nth).and_then(|life| life.token());
+        let new = self.lives.iter().enumerate().filter(|(nth, _)| won_before(*nth).is_none());
+        new.filter_map(|(nth, life)| Some((nth, life.token()?, life.floor))).any(|(nth, token, floor)| {
+            let others = self.lives.iter().enumerate().filter(|(other, _)| *other != nth);
+            let mut others = others.filter_map(|(_, life)| life.token());
+            let in_turn = row.forgets == 0 && !row.timeless;
+            token < floor || others.any(|other| if in_turn { other >= token } else { other == token })
+        })
     }
 
     fn backing(&self, row: &Row, nth: usize) -> usize {

@@ -6,6 +6,8 @@ use quorlock::protocol::policy::Policy;
 use quorlock::protocol::quorum::Quorum;
 use quorlock::protocol::request::Ttl;
 
+use super::world::MOST;
+
 /// The grain of time. 250 of it are the second after which a delete is repeated.
 pub(crate) const TICK: u64 = 4_000_000;
 /// The clock when a search begins. Not zero, so that "earlier" exists.
@@ -44,6 +46,12 @@ pub(crate) enum Habit {
     SkipsQuarantine,
     /// Quarantine is asked about before the command, not with it (rule 14).
     VotesInQuarantine,
+    /// A raise looks whose key it is, and not which incarnation (rule 17).
+    RaisesByHolder,
+    /// A raise does not compare (rule 17).
+    RaisesBlindly,
+    /// The counters of others are read before the quarantine is over (rule 17).
+    ReadsInQuarantine,
     /// The masters' clocks run faster than the drift allows (assumption A2).
     ClocksRunAway,
 }
@@ -69,6 +77,18 @@ pub(crate) struct Row {
     pub(crate) breaks: u8,
     /// Answers that never come, although the connection holds.
     pub(crate) silences: u8,
+    /// Whether the claims are fenced.
+    pub(crate) fenced: bool,
+    /// No time passes, no lease ends by it and no delete is sent: the key of who is over goes at any moment, and a
+    /// quarantine ends when nobody asks any more who asked before it. Tokens must not need more than that.
+    pub(crate) timeless: bool,
+    /// The masters' counters when the search begins, and what each attempt proposes.
+    pub(crate) counters: [u64; MOST],
+    pub(crate) proposals: [u64; 3],
+    /// Counters that rise by one for another resource's sake.
+    pub(crate) bumps: u8,
+    /// Claims that are executed once more, at any time after their answer.
+    pub(crate) replays: u8,
     /// Whether an answer may be under way while other things happen. Else it is heard as the master gives it.
     pub(crate) slow: bool,
     /// Whether the driver may be late with telling the time.
@@ -94,6 +114,12 @@ impl Row {
             forgets: 0,
             breaks: 0,
             silences: 0,
+            fenced: false,
+            timeless: false,
+            counters: [0; MOST],
+            proposals: [0; 3],
+            bumps: 0,
+            replays: 0,
             slow: false,
             late: false,
             fewest: 2,

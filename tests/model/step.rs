@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use quorlock::protocol::attempt::{Attempt, Stage};
-use quorlock::protocol::fanout::Act;
+use quorlock::protocol::fanout::{Act, Dispatch, Fence};
+use quorlock::protocol::fencing::{self, Counters};
 use quorlock::protocol::news::News;
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
@@ -36,6 +37,10 @@ pub(crate) enum Step {
     Forget(usize),
     Expire(usize),
     Readmit(usize),
+    ReadCounters(usize),
+    Recover(usize),
+    Bump(usize),
+    Replay(usize, usize),
 }
 
 /// What a step came to, beside the next world.
@@ -57,11 +62,11 @@ pub(crate) fn take(row: &Row, before: &World, step: Step) -> (World, Effect) {
         Step::Repeat(life, master) => {
             world.budget.repeats -= 1;
             let flight = world.lives[life].wires[master].flights[0].clone();
-            effect.said = Some((flight.dispatch.act, world.command(row, life, master, &flight, false)));
+            effect.said = Some((flight.dispatch.act, world.command(row, life, master, &flight, false).0));
         }
         Step::Haunt(life, master, nth) => {
             let (flight, _) = world.life(life).wires[master].ghosts.remove(nth);
-            let vote = world.command(row, life, master, &flight, true);
+            let (vote, _) = world.command(row, life, master, &flight, true);
             let late = vote == Vote::Granted && flight.dispatch.act.creates();
             effect.seen.note(Sight::LateExecution, late);
             effect.said = Some((flight.dispatch.act, vote));
@@ -82,7 +87,7 @@ pub(crate) fn take(row: &Row, before: &World, step: Step) -> (World, Effect) {
             let failed = row.has(Habit::CallsSilenceFailure);
             let vote = if failed { Vote::Failed(fault) } else { Vote::Unknown(fault) };
             effect.said = Some((dispatch.act, vote.clone()));
-            world.told(life, &mut effect, |life| life.answer(&dispatch, vote, link, now));
+            world.told(life, &mut effect, |life| life.answer(&dispatch, (vote, None), link, now));
         }
         Step::Break(life, master) => world.cut(life, master, &mut effect),
         Step::Connect(life, master) => world.connect(row, life, master, &mut effect),
@@ -104,7 +109,35 @@ pub(crate) fn take(row: &Row, before: &World, step: Step) -> (World, Effect) {
             world.masters[master].key = None;
         }
         Step::Expire(master) => world.masters[master].key = None,
-        Step::Readmit(master) => world.masters[master].quarantine = 0,
+        Step::Readmit(master) => {
+            world.masters[master].quarantine = 0;
+            world.masters[master].begun = 0;
+        }
+        Step::ReadCounters(master) => world.masters[master].told = world.greatest_of_others(row, master),
+        Step::Recover(nth) => {
+            let master = &mut world.masters[nth];
+            master.counter = master.counter.max(master.told.take().unwrap_or(0));
+            master.uncounted = false;
+            effect.seen.note(Sight::CountsAgain, true);
+        }
+        Step::Bump(master) => {
+            world.budget.bumps -= 1;
+            world.masters[master].counter += 1;
+        }
+        Step::Replay(life, master) => {
+            world.budget.replays -= 1;
+            let claim = Dispatch {
+                to: MasterId::new(master).expect("few masters"),
+                act: Act::Claim,
+                round: 1,
+                stamp: world.moment(),
+                ttl: row.ttl(row.ttl),
+                urgent: false,
+                fence: Some(Fence::Propose(row.proposals[life])),
+            };
+            let flight = Flight { dispatch: claim, vote: None, number: None, given_up: true, looked: false };
+            effect.said = Some((Act::Claim, world.command(row, life, master, &flight, false).0));
+        }
     }
     world.observe(row, before, &mut effect);
     (world, effect)
@@ -137,9 +170,29 @@ impl World {
         effect.seen.hear(news, verdict, life, now);
     }
 
-    fn command(&mut self, row: &Row, life: usize, master: usize, flight: &Flight, late: bool) -> Vote {
+    /// What a master that lost its counter may be told: the counters of as many others as it takes, the least of them.
+    pub(crate) fn greatest_of_others(&self, row: &Row, master: usize) -> Option<u64> {
+        let others = self.masters[..row.masters].iter().enumerate().filter(|(nth, _)| *nth != master);
+        let mut others: Vec<u64> =
+            others.filter(|(_, other)| !other.uncounted).map(|(_, other)| other.counter).collect();
+        others.sort_unstable();
+        others.truncate(fencing::reads_to_recover(row.quorum()));
+        let others = others.into_iter().map(|counter| Counters::from([(0, counter)]));
+        let counters = fencing::recover(row.quorum(), others)?;
+        Some(counters.get(&0).copied().unwrap_or(0))
+    }
+
+    fn command(
+        &mut self,
+        row: &Row,
+        life: usize,
+        master: usize,
+        flight: &Flight,
+        late: bool,
+    ) -> (Vote, Option<u64>) {
         let command = Command {
             act: flight.dispatch.act,
+            fence: flight.dispatch.fence,
             holder: Self::holder(row, life),
             ttl: flight.dispatch.ttl.as_duration().as_nanos() as u64,
             given_up: flight.given_up,
@@ -160,7 +213,7 @@ impl World {
                 return;
             }
         }
-        let vote = self.command(row, life, master, &flight, false);
+        let (vote, number) = self.command(row, life, master, &flight, false);
         effect.said = Some((flight.dispatch.act, vote.clone()));
         let prompt = !row.slow && !self.lives[life].clockless;
         let wire = &mut self.life(life).wires[master];
@@ -168,7 +221,7 @@ impl World {
             wire.flights.remove(nth);
             return;
         }
-        wire.flights[nth].vote = Some(vote);
+        (wire.flights[nth].vote, wire.flights[nth].number) = (Some(vote), number);
         if prompt {
             self.hear(life, master, nth, effect);
         }
@@ -182,7 +235,12 @@ impl World {
         let act = flight.dispatch.act;
         effect.seen.answered(&self.lives[life], act, &vote);
         effect.said = Some((act, vote.clone()));
-        self.told(life, effect, |life| life.answer(&flight.dispatch, vote, link, now));
+        let had = self.lives[life].token();
+        self.told(life, effect, |life| life.answer(&flight.dispatch, (vote, flight.number), link, now));
+        let has = had.is_none() && self.lives[life].token().is_some();
+        effect.seen.note(Sight::TokenAtOnce, has && act == Act::Claim);
+        effect.seen.note(Sight::TokenRaised, has && act == Act::Raise);
+        effect.seen.note(Sight::TokenAfterToken, has && self.tokens().count() > 1);
     }
 
     /// What is unexecuted on a connection that breaks may be executed yet, unless the process is gone.
@@ -201,7 +259,7 @@ impl World {
         }
         for flight in flights.into_iter().filter(|flight| !flight.given_up) {
             let broken = Vote::Unknown(Fault::Broken("cut".into()));
-            self.told(life, effect, |life| life.answer(&flight.dispatch, broken, link, now));
+            self.told(life, effect, |life| life.answer(&flight.dispatch, (broken, None), link, now));
         }
     }
 
@@ -226,6 +284,7 @@ impl World {
         let quarantine = if row.has(Habit::SkipsQuarantine) { 0 } else { quarantine };
         *(if keeps { &mut self.budget.restarts } else { &mut self.budget.crashes }) -= 1;
         self.masters[master].restart(keeps, quarantine);
+        self.masters[master].begun = self.lives.len();
         let run = self.masters[master].run;
         for life in 0..self.lives.len() {
             let wire = &mut self.life(life).wires[master];

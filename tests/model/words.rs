@@ -51,6 +51,12 @@ pub(crate) fn tell(row: &Row, steps: &[Step]) -> String {
             Step::Restart(master, false) => format!("m{} restarts empty", master + 1),
             Step::Forget(master) => format!("m{} forgets the key", master + 1),
             Step::Expire(master) => format!("m{}'s key expires a little early", master + 1),
+            Step::ReadCounters(master) => format!("m{} is told the greatest of others' counters", master + 1),
+            Step::Recover(master) => format!("m{} takes part in fencing again", master + 1),
+            Step::Bump(master) => format!("m{}'s counter rises for another lock", master + 1),
+            Step::Replay(life, master) => {
+                format!("m{} executes {}'s {act} once more: {vote}", master + 1, name(life))
+            }
             Step::Readmit(master) => format!("m{} votes again a little early", master + 1),
         };
         let changes: String =
@@ -68,7 +74,8 @@ fn change(before: &World, after: &World, nth: usize) -> Option<String> {
     let (old, new) = (past.and_then(|life| deadline(life)), deadline(life));
     if new.is_some() && new != old {
         let until = (new?.as_nanos() - BEGINNING) / TICK;
-        return Some(format!("; {} holds until {until}", name(nth)));
+        let token = life.token().map(|token| format!(" with token {token}")).unwrap_or_default();
+        return Some(format!("; {} holds until {until}{token}", name(nth)));
     }
     if past?.machine.stage() == life.machine.stage() {
         return None;
@@ -89,6 +96,7 @@ fn name(life: usize) -> char {
 const fn act_name(act: Act) -> &'static str {
     match act {
         Act::Claim | Act::Watch => "claim",
+        Act::Raise => "raise",
         Act::Renew => "renewal",
         Act::Heal => "heal",
         Act::Release => "delete",

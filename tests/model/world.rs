@@ -6,9 +6,11 @@ use std::rc::Rc;
 
 use quorlock::protocol::attempt::{Attempt, Stage};
 use quorlock::protocol::fanout::{Act, Dispatch, Link};
+use quorlock::protocol::fencing::FencingToken;
 use quorlock::protocol::news::News;
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
+use quorlock::protocol::verdict::Verdict;
 use quorlock::protocol::votes::{Fault, Reply, Vote};
 
 use super::master::Master;
@@ -21,8 +23,9 @@ pub(crate) const MOST: usize = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) dispatch: Dispatch,
-    /// What the master said, not heard yet.
+    /// What the master said, not heard yet, and the number that the key took.
     pub(crate) vote: Option<Vote>,
+    pub(crate) number: Option<u64>,
     /// Whether the attempt has its answer already, if only that none came.
     pub(crate) given_up: bool,
     /// Whether a delete in two steps has done the first.
@@ -55,6 +58,10 @@ pub(crate) struct Life {
     pub(crate) held: bool,
     /// Whether another was valid since it was.
     pub(crate) eclipsed: bool,
+    /// One more than the greatest token of those that had won when it began.
+    pub(crate) floor: u64,
+    /// Whether its deletes are not sent.
+    pub(crate) mute: bool,
     /// Its clock is not read yet, although its commands are under way.
     pub(crate) clockless: bool,
 }
@@ -69,6 +76,8 @@ pub(crate) struct Budget {
     pub(crate) breaks: u8,
     pub(crate) silences: u8,
     pub(crate) repeats: u8,
+    pub(crate) bumps: u8,
+    pub(crate) replays: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +93,12 @@ impl Life {
         !self.clockless && self.machine.deadline().is_some_and(|deadline| Moment::from_nanos(now) < deadline)
     }
 
+    /// Its token, if it has won.
+    pub(crate) fn token(&self) -> Option<u64> {
+        let won = self.machine.verdict() == Some(Verdict::Won);
+        self.machine.token().filter(|_| won).map(FencingToken::as_u64)
+    }
+
     pub(crate) const fn may_hold(&self) -> bool {
         matches!(self.machine.stage(), Stage::Claiming | Stage::Held)
     }
@@ -96,8 +111,17 @@ impl Life {
     pub(crate) fn pump(&mut self, now: u64) -> News {
         while let Some(dispatch) = self.machine.next_dispatch() {
             let wire = &mut self.wires[dispatch.to.index()];
+            if self.mute && dispatch.act == Act::Release {
+                continue;
+            }
             if wire.up {
-                wire.flights.push_back(Flight { dispatch, vote: None, given_up: false, looked: false });
+                wire.flights.push_back(Flight {
+                    dispatch,
+                    vote: None,
+                    number: None,
+                    given_up: false,
+                    looked: false,
+                });
             } else {
                 wire.excused |= dispatch.act == Act::Release;
                 let reply = Reply::unsent(Fault::NotConnected("down".into()));
@@ -108,8 +132,14 @@ impl Life {
     }
 
     /// The attempt gets an answer by the connection `link`.
-    pub(crate) fn answer(&mut self, dispatch: &Dispatch, vote: Vote, link: u32, now: u64) -> News {
-        let reply = Reply { vote, link: Some(Link(link)) };
+    pub(crate) fn answer(
+        &mut self,
+        dispatch: &Dispatch,
+        (vote, number): (Vote, Option<u64>),
+        link: u32,
+        now: u64,
+    ) -> News {
+        let reply = Reply { vote, link: Some(Link(link)), number };
         self.machine.on_reply(dispatch, reply, Moment::from_nanos(now));
         self.pump(now)
     }
@@ -118,14 +148,18 @@ impl Life {
 impl World {
     pub(crate) fn new(row: &Row) -> Self {
         let repeats = u8::from(row.has(Habit::SendsAgain));
-        let Row { extensions, crashes, restarts, forgets, breaks, silences, .. } = *row;
-        let budget = Budget { extensions, crashes, restarts, forgets, breaks, silences, repeats };
-        Self { now: BEGINNING, masters: Default::default(), lives: Vec::new(), budget }
+        let Row { extensions, crashes, restarts, forgets, breaks, silences, bumps, replays, .. } = *row;
+        let budget =
+            Budget { extensions, crashes, restarts, forgets, breaks, silences, repeats, bumps, replays };
+        let masters = row.counters.map(|counter| Master { counter, ..Master::default() });
+        Self { now: BEGINNING, masters, lives: Vec::new(), budget }
     }
 
     pub(crate) fn start(&mut self, row: &Row) {
         let now = Moment::from_nanos(self.now);
         let machine = Attempt::claim(row.quorum(), row.ttl(row.ttl), MASTER_TIMEOUT, false, now);
+        let machine = if row.fenced { machine.fenced(row.proposals[self.lives.len()]) } else { machine };
+        let floor = self.tokens().map(|token| token + 1).max().unwrap_or(0);
         let wire = |run| Wire {
             up: true,
             link: 1,
@@ -137,9 +171,15 @@ impl World {
         };
         let wires = self.masters.map(|master| wire(master.run));
         let clockless = row.has(Habit::ReadsTheClockLate);
-        let mut life = Life { machine, wires, held: false, eclipsed: false, clockless };
+        let mut life =
+            Life { machine, wires, held: false, eclipsed: false, floor, mute: row.timeless, clockless };
         life.pump(self.now);
         self.lives.push(Rc::new(life));
+    }
+
+    /// The tokens of all that have won.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = u64> {
+        self.lives.iter().filter_map(|life| life.token())
     }
 
     pub(crate) fn moment(&self) -> Moment {
@@ -159,6 +199,9 @@ impl World {
         for life in &self.lives {
             mixer
                 .write_u8(u8::from(life.held) | u8::from(life.eclipsed) << 1 | u8::from(life.clockless) << 2);
+            if row.fenced {
+                mixer.write_u64(life.floor);
+            }
             life.machine.feed(self.moment(), REACH, &mut mixer);
         }
         let mut sorted = each;
@@ -168,14 +211,18 @@ impl World {
     }
 
     pub(crate) fn likeness_of_each(&self, row: &Row) -> [u128; MOST] {
-        std::array::from_fn(|nth| if nth < row.masters { self.likeness_of(nth) } else { 0 })
+        std::array::from_fn(|nth| if nth < row.masters { self.likeness_of(row, nth) } else { 0 })
     }
 
-    fn likeness_of(&self, nth: usize) -> u128 {
+    fn likeness_of(&self, row: &Row, nth: usize) -> u128 {
         let mut mixer = Mixer::default();
         let master = &self.masters[nth];
         let id = MasterId::new(nth).expect("few masters");
-        let key = master.key.map(|key| (key.holder, key.prolonged, key.late, key.expires - self.now));
+        let key =
+            master.key.map(|key| (key.holder, key.prolonged, key.late, key.expires - self.now, key.number));
+        if row.fenced {
+            (master.counter, master.uncounted, master.told, master.begun).hash(&mut mixer);
+        }
         (key, master.quarantine.saturating_sub(self.now)).hash(&mut mixer);
         for life in &self.lives {
             life.machine.feed_seat(id, self.moment(), REACH, &mut mixer);
@@ -192,10 +239,10 @@ impl World {
     }
 
     fn feed_flight(&self, flight: &Flight, mixer: &mut Mixer) {
-        let Dispatch { act, round, stamp, ttl, .. } = flight.dispatch;
+        let Dispatch { act, round, stamp, ttl, fence, .. } = flight.dispatch;
         let age = self.moment().since(stamp).min(REACH);
         (act, round, age, ttl, flight.given_up, flight.looked).hash(mixer);
-        flight.vote.hash(mixer);
+        (&flight.vote, flight.number, fence).hash(mixer);
     }
 
     /// Whether nobody holds or claims anything, and nothing is under way.

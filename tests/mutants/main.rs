@@ -65,6 +65,11 @@ const FIVE: Row = Row::of(5);
 const ALONE: Row = Row { attempts: 1, fewest: 0, ..THREE };
 const ALONE_ON_ONE: Row = Row { attempts: 1, fewest: 0, ..Row::of(1) };
 
+/// Two claims that are fenced, where nothing but the tokens has to hold.
+const FENCED: Row = Row { fenced: true, timeless: true, fewest: 1, ttl: 3, ..THREE };
+/// Counters as claims leave them that reach one master each.
+const DIFFERENT: Row = Row { counters: [0, 1, 2, 0, 0], ..FENCED };
+
 habits! {
     the_clock_is_read_late: ReadsTheClockLate in THREE, breaks Exclusion after 13;
     one_holder_id_for_two_claims: SignsTwiceAlike in Row { attempts: 3, ..THREE }, breaks Exclusion after 10;
@@ -79,6 +84,9 @@ habits! {
     renewal_lowers: RenewsDownwards in Row { ttl: 5, short: Some(3), extensions: 2, breaks: 1, ..THREE }, breaks Exclusion after 11;
     no_quarantine: SkipsQuarantine in Row { crashes: 1, ..THREE }, breaks Exclusion after 7;
     a_vote_in_quarantine: VotesInQuarantine in Row { crashes: 1, ..THREE }, breaks Exclusion after 7;
+    a_raise_does_not_compare: RaisesBlindly in Row { forgets: 2, ..DIFFERENT }, breaks TokenOrder after 9;
+    a_raise_finds_another_incarnation: RaisesByHolder in Row { forgets: 2, replays: 1, bumps: 1, ..FENCED }, breaks TokenOrder after 12;
+    counters_read_in_quarantine: ReadsInQuarantine in Row { crashes: 1, ..FENCED }, breaks TokenOrder after 10;
     clocks_beyond_the_drift: ClocksRunAway in THREE, breaks Exclusion after 9;
 }
 
@@ -102,6 +110,13 @@ mutants! {
     a_failed_renewal_releases: FailedRenewalReleases in Row { extensions: 1, silences: 2, ..THREE }, breaks Exclusion after 12;
     the_doubtful_are_not_released: ReleaseSkipsDoubtful in Row { silences: 1, ..ALONE }, breaks NoGhost after 8;
     nothing_is_released: ReleaseForgotten in ALONE, breaks NoGhost after 5;
+    the_greatest_of_counters: GreatestIsToken in DIFFERENT, breaks TokenOrder after 8;
+    the_least_of_counters: LeastIsToken in DIFFERENT, breaks TokenOrder after 8;
+    the_raise_is_not_awaited: RaiseNotAwaited in DIFFERENT, breaks TokenOrder after 8;
+    masters_that_were_not_read_are_raised: RaisedAnywhere in Row { habit: Some(Habit::RaisesByHolder), ..DIFFERENT }, breaks TokenOrder after 8;
+    counters_are_not_recovered: RecoverySkipped in Row { crashes: 1, ..FENCED }, breaks TokenOrder after 10;
+    counters_of_too_few_others: RecoveryReadsTooFew in Row { crashes: 1, ..FENCED }, breaks TokenOrder after 10;
+    counters_of_too_few_others_of_five: RecoveryReadsTooFew in Row { crashes: 1, fenced: true, timeless: true, fewest: 1, ttl: 3, ..FIVE }, breaks TokenOrder after 12;
     the_quarantine_is_short: QuarantineTooShort in Row { crashes: 1, ..THREE }, breaks Exclusion after 8;
 }
 

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use quorlock::client::clock::Clock;
 use quorlock::client::entropy::Entropy;
 use quorlock::protocol::fanout::{Act, Link};
+use quorlock::protocol::fencing::shard;
 use quorlock::protocol::policy::Policy;
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::time::Moment;
@@ -165,6 +166,14 @@ impl Network {
         masters.into_iter().for_each(|master| locked(&self.weather)[master] = weather);
     }
 
+    /// No two masters have the same number next, so that a token takes two rounds.
+    pub(crate) fn let_counters_differ(&self) {
+        for (nth, master) in self.masters.iter().enumerate() {
+            let number = 5_000_000_000_000_000 + 10 * nth as u64;
+            locked(master).recover(&[(shard(RESOURCE.as_bytes()), number)].into());
+        }
+    }
+
     pub(crate) fn set_all(&self, weather: &[Weather]) {
         locked(&self.weather).copy_from_slice(weather);
     }
@@ -296,10 +305,12 @@ impl Wires {
 
     fn lay(&mut self, master: usize) {
         let lost = self.wire(|ask: Ask| ask.answer(Vote::Unknown(Fault::TimedOut), Link(1)));
-        let back = self.wire(|(ask, vote): (Ask, Vote)| ask.answer(vote, Link(1)));
-        let (network, number) = (self.network.clone(), self.number);
+        let back = self.wire(|(ask, vote, number): (Ask, Vote, Option<u64>)| {
+            ask.answer_numbered(vote, number, Link(1));
+        });
+        let (network, client) = (self.network.clone(), self.number);
         let told = self.wire(move |key: Bytes| {
-            let watcher = locked(&network.clients)[number].watcher.as_ref().and_then(Weak::upgrade);
+            let watcher = locked(&network.clients)[client].watcher.as_ref().and_then(Weak::upgrade);
             if let Some(watcher) = watcher {
                 watcher.on_changed(MasterId::new(master).expect("in range"), Some(&key));
             }
@@ -310,8 +321,8 @@ impl Wires {
         let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
             let weather = locked(&network.weather)[master];
             let (now, dispatch) = (Instant::now(), *ask.dispatch());
-            let vote = locked(&network.masters[master]).answer(&ask, network.now());
-            network.track(master, number, &ask, &vote, now + weather.back);
+            let (vote, number) = locked(&network.masters[master]).answer(&ask, network.now());
+            network.track(master, client, &ask, &vote, now + weather.back);
             let (act, holder) = (dispatch.act, ask.holder());
             let resource = ask.keys().first().cloned().unwrap_or_default();
             locked(&network.done).push(Done {
@@ -326,7 +337,7 @@ impl Wires {
             let _ = if (weather.unanswered)(act) {
                 timeout.send((sent + MASTER_TIMEOUT, ask)).is_ok()
             } else {
-                back.send((now + weather.back, (ask, vote))).is_ok()
+                back.send((now + weather.back, (ask, vote, number))).is_ok()
             };
         });
         let network = self.network.clone();

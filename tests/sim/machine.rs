@@ -42,9 +42,6 @@ pub(crate) struct Machine {
     reached: u64,
 }
 
-/// Turns enough for all that a moment brings about.
-const TURNS: usize = 3;
-
 impl Machine {
     /// Its timers tick at `base` past each millisecond.
     pub(crate) fn new(client: usize, base: u64, rate: Rate, world: &Arc<Mutex<World>>) -> Self {
@@ -110,9 +107,8 @@ impl Machine {
                 () = sent.notified() => {}
                 () = sleep_until(until) => {}
             }
-            for _ in 0..TURNS {
-                tokio::task::yield_now().await;
-            }
+            // All that is ready has its turn.
+            tokio::task::yield_now().await;
         });
         self.reached = self.clock.local();
         self.see_stall();

@@ -8,7 +8,7 @@ use crate::run;
 use crate::trace::Trace;
 
 /// How many seeds are tried if the first one does not find it any more, since runs have changed.
-const MOST: usize = 500;
+const MOST: usize = 800;
 
 /// Whether the run of `seed` breaks a promise that is heeded.
 fn breaks(mutant: Mutant, heeds: fn(Promise) -> bool, seed: u64) -> bool {

@@ -333,14 +333,15 @@ impl Run {
                 (now + 6 * timeout, Stage::Together)
             }
             Stage::Together => {
-                if *locked(&self.wins) != 1 {
-                    locked(&self.world).book.breach(
-                        Promise::LoneWin,
-                        now,
-                        "with w good masters one alone does not win".into(),
-                    );
+                let mut world = locked(&self.world);
+                match std::mem::take(&mut *locked(&self.wins)) {
+                    1 => world.saw(Sight::LoneWin),
+                    _ => {
+                        let words = "with w good masters one alone does not win".into();
+                        world.book.breach(Promise::LoneWin, now, words);
+                    }
                 }
-                locked(&self.world).saw(Sight::LoneWin);
+                drop(world);
                 for client in 0..self.machines.len() {
                     let (desk, wins) = (self.desk(client), self.wins.clone());
                     self.spawn(client, desk.contend("together", 30 * S, wins));
@@ -348,12 +349,13 @@ impl Run {
                 (now + 32 * S, Stage::Close)
             }
             Stage::Close => {
-                let (won, all) = (*locked(&self.wins) - 1, self.machines.len());
-                if won != all {
+                let (won, all) = (*locked(&self.wins), self.machines.len());
+                if won == all {
+                    locked(&self.world).saw(Sight::EverybodyWon);
+                } else {
                     let words = format!("{won} of {all} contenders won in 30 s");
                     locked(&self.world).book.breach(Promise::EverybodyWins, now, words);
                 }
-                locked(&self.world).saw(Sight::EverybodyWon);
                 drop(self.let_go());
                 for client in 0..self.machines.len() {
                     let redlock = self.machines[client].redlock.take().expect("closed once");

@@ -87,7 +87,7 @@ impl Transport for Wires {
         let fault = if self.closed.load(Ordering::Relaxed) {
             Some(Fault::Closed)
         } else {
-            wire.refuses(&dispatch, Duration::ZERO).or_else(|| (!room).then_some(Fault::Overloaded))
+            wire.refuses(&dispatch).or_else(|| (!room).then_some(Fault::Overloaded))
         };
         let Some(fault) = fault else {
             wire.put(Waiting { ask, number });

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use quorlock::protocol::fanout::{Dispatch, Link};
@@ -91,10 +92,10 @@ impl Wire {
     }
 
     /// Why it takes no command that votes, or not this one.
-    pub(crate) fn refuses(&self, dispatch: &Dispatch, left: std::time::Duration) -> Option<Fault> {
+    pub(crate) fn refuses(&self, dispatch: &Dispatch) -> Option<Fault> {
         match &self.gate {
             Gate::Open => None,
-            Gate::DeletesOnly => dispatch.act.votes().then_some(Fault::Quarantined(left)),
+            Gate::DeletesOnly => dispatch.act.votes().then_some(Fault::Quarantined(Duration::ZERO)),
             Gate::Shut(fault) => Some(fault.clone()),
         }
     }

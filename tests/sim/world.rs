@@ -118,7 +118,6 @@ impl World {
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let ((at, _), event) = self.events.pop_first()?;
         self.now = at;
-        self.trace.count(at);
         Some(event)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorlock::protocol::request::Ttl;
 use quorlock::protocol::votes::Tally;
-use quorlock::{Guard, Redlock};
+use quorlock::{FencingToken, Guard, Redlock};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -25,6 +25,7 @@ pub(crate) async fn run(global: &Global, args: &Acquire) -> Result<Exit, Failure
 
     let redlock = signals.or(builder.connect()).await.map_err(interrupted)??;
     let request = redlock.lock_all(&resources).ttl(args.ttl).wait(args.wait).no_renewal();
+    let request = if args.fence { request.fenced() } else { request };
     let acquired = signals.or(request.acquire()).await;
     let ended = match acquired {
         Err(signal) => Err(interrupted(signal)),
@@ -45,6 +46,7 @@ pub(crate) async fn run(global: &Global, args: &Acquire) -> Result<Exit, Failure
 /// What is left to another command.
 pub(crate) struct Lease {
     holder: String,
+    fence: Option<FencingToken>,
     ends: Instant,
     tally: Tally,
 }
@@ -59,8 +61,8 @@ pub(crate) async fn leave(guard: Guard, master_timeout: Duration) -> Lease {
         }
     };
     let _ = timeout_at(ends.min(Instant::now() + master_timeout), stragglers).await;
-    let tally = guard.tally();
-    Lease { holder: guard.abandon().to_string(), ends, tally }
+    let (tally, fence) = (guard.tally(), guard.fence().ok());
+    Lease { holder: guard.abandon().to_string(), fence, ends, tally }
 }
 
 impl Lease {
@@ -73,9 +75,13 @@ impl Lease {
             "holder": self.holder,
             "validity_ms": millis(validity),
             "votes": output::votes(&self.tally),
-            "fence": null,
+            "fence": self.fence.map(FencingToken::as_u64),
         });
-        output::result(global, &self.holder, &json);
+        let text = match self.fence {
+            Some(token) => format!("{} {token}", self.holder),
+            None => self.holder.clone(),
+        };
+        output::result(global, text, &json);
     }
 }
 

@@ -155,6 +155,10 @@ pub(crate) enum Command {
         after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
     )]
     Init,
+    /// Has fencing go on where too many masters lost their counters together.
+    ///
+    /// By calling it you assert that no fencing token above the floor was handed out.
+    FenceFloor(FenceFloor),
     /// Masters on this machine, and faults on them.
     #[command(
         subcommand,
@@ -193,7 +197,8 @@ pub(crate) struct Run {
     /// not run it once more. This command ends only then; a signal ends it at once, and leaves the lock to its ttl.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) hold_at_least: Option<Duration>,
-    /// Not built yet, and refused: a fencing token for the command, in QUORLOCK_FENCE.
+    /// Gives the command a fencing token in QUORLOCK_FENCE: a number that rises with every fenced hold, for whoever must
+    /// refuse what comes from a holder that is over.
     #[arg(long)]
     pub(crate) fence: bool,
     /// How long the command has from TERM to KILL when the lock is about to be lost; 0s: KILL only [default: 5s, or less
@@ -231,6 +236,10 @@ pub(crate) struct Acquire {
     /// How long to wait for it; 0s tries once.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
+    /// Prints a fencing token behind the holder id: a number that rises with every fenced hold of the resource, for
+    /// whoever must refuse what comes from a holder that is over.
+    #[arg(long)]
+    pub(crate) fence: bool,
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +263,12 @@ pub(crate) struct Release {
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FenceFloor {
+    /// All tokens from now on are greater [default: the greatest in sight, or a day ahead of this machine's clock].
+    pub(crate) floor: Option<u64>,
 }
 
 #[derive(Debug, Args)]

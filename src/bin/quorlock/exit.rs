@@ -101,7 +101,13 @@ impl Failure {
     fn no_quorum(outcome: &str, text: String, refusal: &Refusal) -> Self {
         let failure = Self::refused(Exit::NoQuorum, outcome, text, refusal);
         let abstains = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Quarantined(_))));
-        if refusal.tally().iter().any(|(_, vote)| abstains(vote)) {
+        let uncounted = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Uncounted(_))));
+        if refusal.tally().iter().any(|(_, vote)| uncounted(vote)) {
+            failure.hint(
+                "Fencing tokens need masters that have their counters: each line says what its master waits for. The lock \
+                 itself can be had without --fence.",
+            )
+        } else if refusal.tally().iter().any(|(_, vote)| abstains(vote)) {
             failure.hint(
                 "Masters in quarantine started lately and may have forgotten locks: wait until they vote by themselves. \
                  If this is a\nfirst start, and nobody ever held a lock on them, `quorlock init` admits them at once.",
@@ -128,6 +134,7 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Request(error) => error.into(),
+            ConnectError::FenceFloor(error) => Self::new(Exit::Usage, "bad_request", error.to_string()),
             ConnectError::Init(error) => Self::new(Exit::NoQuorum, "not_admitted", error.to_string()),
             error => Self::config(error.to_string()),
         }

@@ -12,6 +12,7 @@ mod ending;
 mod exit;
 mod explain;
 mod extend;
+mod fence_floor;
 mod fleet;
 mod form;
 mod init;
@@ -65,6 +66,7 @@ async fn obey(cli: &Cli) -> Result<Exit, Failure> {
         Command::Doctor(args) => doctor::run(global, args).await,
         Command::Explain(args) => explain::run(global, args),
         Command::Init => init::run(global).await,
+        Command::FenceFloor(args) => fence_floor::run(global, args).await,
         Command::Testbed(command) => testbed::run(global, command).await,
         Command::Demo(args) => demo::run(global, args).await,
         Command::DemoWorker(args) => demo::worker::run(global, args).await,

@@ -61,7 +61,7 @@ fn a_claim_that_waits_unsent_is_of_use_until_the_reason_is_known() {
     let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0));
     let asked: Vec<_> = std::iter::from_fn(|| attempt.next_dispatch()).collect();
     let hear = |attempt: &mut Attempt, master: usize, vote: Vote| {
-        attempt.on_reply(&asked[master - 1], Reply { vote, link: Some(Link(1)) }, after(MS));
+        attempt.on_reply(&asked[master - 1], Reply { vote, link: Some(Link(1)), number: None }, after(MS));
     };
     hear(&mut attempt, 4, unreachable());
     hear(&mut attempt, 5, unreachable());
@@ -151,7 +151,7 @@ fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
     let wants = |attempt: &Attempt, nanos| attempt.wants(&asked[4], after(nanos));
     assert!(wants(&attempt, 100 * MS - 1) && !wants(&attempt, 100 * MS));
     for dispatch in &asked[..3] {
-        let reply = Reply { vote: Vote::Granted, link: None };
+        let reply = Reply { vote: Vote::Granted, link: None, number: None };
         attempt.on_reply(dispatch, reply, after(MS));
     }
     assert!(wants(&attempt, VALIDITY - 1) && !wants(&attempt, VALIDITY), "a straggler still helps the win");

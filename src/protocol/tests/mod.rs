@@ -4,6 +4,8 @@ mod scene;
 
 mod claims;
 
+mod numbers;
+
 mod renewals;
 
 mod releases;
@@ -11,6 +13,8 @@ mod releases;
 mod sweeps;
 
 mod handovers;
+
+mod master;
 
 mod world;
 

@@ -6,6 +6,7 @@ use super::scene::{MS, S};
 use super::storm::{PATIENCE, Sight, Storm};
 use super::world::{MASTERS, moment};
 use crate::protocol::attempt::{Loss, Stage};
+use crate::protocol::fencing::FencingToken;
 use crate::protocol::quorum::MasterId;
 use crate::protocol::verdict::Verdict;
 
@@ -18,7 +19,8 @@ impl Storm {
             actor.machine.on_time(moment(now));
             let next = actor.machine.next_time();
             assert!(next.is_none_or(|next| next > moment(now)), "busy: {next:?} at {now}: {actor:?}");
-            let judged = actor.machine.verdict().is_some() || now < actor.began + PATIENCE;
+            let rounds = if actor.machine.has_raised() { 2 } else { 1 };
+            let judged = actor.machine.verdict().is_some() || now < actor.began + PATIENCE * rounds;
             assert!(judged, "a claim without a verdict: {actor:?}");
             let done = actor.release_began.is_none_or(|began| now < began + PATIENCE);
             assert!(done || actor.machine.released().is_some(), "a release without an outcome: {actor:?}");
@@ -36,7 +38,7 @@ impl Storm {
                 assert!(!actor.passed, "a deadline that had passed rose: {actor:?}");
                 assert_eq!(holder, None, "two hold: {actor:?}");
                 holder = Some(attempt);
-                let backs = |key: &super::world::Key| key.holder == attempt;
+                let backs = |key: &super::master::Key| key.holder == attempt;
                 let masters = self.world.masters.iter();
                 let backing =
                     masters.filter(|m| now < m.quarantine || m.key(now).as_ref().is_some_and(backs));
@@ -66,6 +68,14 @@ impl Storm {
         actor.seen = stage;
         let news = actor.machine.take_news();
         let verdict = actor.machine.verdict().filter(|_| news.verdict);
+        if verdict == Some(Verdict::Won)
+            && let Some(token) = actor.machine.token().map(FencingToken::as_u64)
+        {
+            assert!(token > self.last_token, "{token} after {}: {actor:?}", self.last_token);
+            self.last_token = token;
+            let raised = actor.machine.has_raised();
+            self.seen[if raised { Sight::TokenRaised } else { Sight::TokenAtOnce } as usize] += 1;
+        }
         if verdict == Some(Verdict::Won) && stage == Stage::Held && !self.dice.one_in(4) {
             let period = self.ttl * MS * 3 / 10;
             actor.machine.watch_over(moment(self.world.now + period), Duration::from_nanos(period));

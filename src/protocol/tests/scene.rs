@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::protocol::attempt::{Attempt, Loss, Stage};
-use crate::protocol::fanout::{Act, Dispatch, Link};
+use crate::protocol::fanout::{Act, Dispatch, Fence, Link};
 use crate::protocol::news::News;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
@@ -30,6 +30,7 @@ pub(super) struct Scene {
     now: Moment,
     outstanding: Vec<(Dispatch, Link)>,
     links: [u32; 5],
+    fences: [Option<Fence>; 5],
 }
 
 pub(super) fn five() -> Quorum {
@@ -68,7 +69,7 @@ pub(super) fn silent() -> Vote {
 
 impl Scene {
     pub(super) fn of(attempt: Attempt) -> Self {
-        Self { attempt, now: after(0), outstanding: Vec::new(), links: [1; 5] }
+        Self { attempt, now: after(0), outstanding: Vec::new(), links: [1; 5], fences: [None; 5] }
     }
 
     /// A claim, handed over to all five.
@@ -146,13 +147,36 @@ impl Scene {
         self.hears_of(act, master, vote);
     }
 
+    /// The same with a grant and the number that the key took.
+    pub(super) fn hears_number(&mut self, master: usize, number: u64) {
+        let is_it = |(dispatch, _): &(Dispatch, Link)| {
+            dispatch.to.index() == master - 1 && dispatch.act == Act::Claim
+        };
+        let place = self.outstanding.iter().position(is_it).expect("that was not asked of it");
+        let (dispatch, link) = self.outstanding.remove(place);
+        let reply = Reply { vote: Vote::Granted, link: Some(link), number: Some(number) };
+        self.attempt.on_reply(&dispatch, reply, self.now);
+        self.fences[master - 1] = dispatch.fence;
+    }
+
+    pub(super) fn hear_numbers<const N: usize>(&mut self, numbers: [(usize, u64); N]) {
+        numbers.into_iter().for_each(|(master, number)| self.hears_number(master, number));
+    }
+
+    /// What went for the counter's sake with what `master` was asked last, or answered since.
+    pub(super) fn last_fence(&self, master: usize) -> Option<Fence> {
+        let of_it = |(dispatch, _): &&(Dispatch, Link)| dispatch.to.index() == master - 1;
+        let asked = self.outstanding.iter().rev().find(of_it);
+        asked.map_or(self.fences[master - 1], |(dispatch, _)| dispatch.fence)
+    }
+
     /// The same of the oldest such command, whatever was asked before it.
     pub(super) fn hears_of(&mut self, act: Act, master: usize, vote: Vote) {
         let is_it =
             |(dispatch, _): &(Dispatch, Link)| dispatch.act == act && dispatch.to.index() == master - 1;
         let place = self.outstanding.iter().position(is_it).expect("that was not asked of it");
         let (dispatch, link) = self.outstanding.remove(place);
-        self.attempt.on_reply(&dispatch, Reply { vote, link: Some(link) }, self.now);
+        self.attempt.on_reply(&dispatch, Reply { vote, link: Some(link), number: None }, self.now);
     }
 
     pub(super) fn all_hear(&mut self, numbers: &[usize], vote: &Vote) {

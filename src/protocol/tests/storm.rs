@@ -32,9 +32,12 @@ pub(super) enum Sight {
     Restart,
     LateExecution,
     Sweep,
+    TokenAtOnce,
+    TokenRaised,
+    CountsAgain,
 }
 
-type Seen = [u32; Sight::Sweep as usize + 1];
+type Seen = [u32; Sight::CountsAgain as usize + 1];
 
 pub(super) struct Storm {
     pub(super) world: World,
@@ -47,6 +50,9 @@ pub(super) struct Storm {
     stalls: bool,
     pub(super) quorum: Quorum,
     pub(super) last_holder: Option<usize>,
+    pub(super) last_token: u64,
+    /// How far each client's wall clock is off, in microseconds.
+    skews: [u64; 3],
 }
 
 #[test]
@@ -71,9 +77,21 @@ impl Storm {
         let quorum = five().with_min_votes(votes).unwrap();
         let wires = vec![<[Wire; MASTERS]>::default(); clients];
         let (ttl, stalls) = (if dice.one_in(2) { 1_000 } else { 3_000 }, dice.one_in(4));
+        let skews = std::array::from_fn(|_| dice.roll() % 2_000_000);
         let overload = if dice.one_in(2) { 0 } else { 31 };
         let world = World { now: 10 * S, wires, overload, ..World::default() };
-        Self { world, dice, seen: Seen::default(), ttl, patience, stalls, quorum, last_holder: None }
+        Self {
+            world,
+            dice,
+            seen: Seen::default(),
+            ttl,
+            patience,
+            stalls,
+            quorum,
+            last_holder: None,
+            last_token: 0,
+            skews,
+        }
     }
 
     fn live(mut self) -> Seen {
@@ -103,7 +121,9 @@ impl Storm {
                 self.world.cut(client, master, || losing);
                 self.saw(Sight::Cut);
             }
-            90..96 if !wire.up => self.connect(client, master),
+            90..95 if !wire.up => self.connect(client, master),
+            // Another resource's lock, on the same counter.
+            95 if self.dice.one_in(2) => self.world.masters[master].counter += 1,
             96 if self.dice.one_in(3) => {
                 let longest = ttl(3_000).longest_stay();
                 self.world.restart(master, u64::try_from(longest.as_nanos()).unwrap());
@@ -136,9 +156,12 @@ impl Storm {
         if self.world.actors.len() < ATTEMPTS {
             let now = moment(self.world.now);
             let watch = self.dice.one_in(2);
+            let machine = Attempt::claim(self.quorum, ttl(self.ttl), MASTER_TIMEOUT, watch, now);
+            let proposal = if self.dice.one_in(2) { 0 } else { self.world.now / 1_000 + self.skews[client] };
+            let fenced = self.dice.one_in(2);
             self.world.actors.push(Actor {
                 client,
-                machine: Attempt::claim(self.quorum, ttl(self.ttl), MASTER_TIMEOUT, watch, now),
+                machine: if fenced { machine.fenced(proposal) } else { machine },
                 began: self.world.now,
                 release_began: None,
                 seen: Stage::Claiming,
@@ -203,6 +226,10 @@ impl Storm {
             target = self.due().fold(target, u64::min).max(now);
         }
         self.world.now = target;
+        if self.dice.one_in(3) {
+            let recovered = self.world.recover(self.quorum);
+            self.seen[Sight::CountsAgain as usize] += recovered;
+        }
         if !late {
             self.tell_time();
         }

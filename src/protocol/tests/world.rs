@@ -4,70 +4,16 @@
 //! still be executed later, also after commands of the next connection (hazard H1).
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
+use super::master::Master;
 use crate::protocol::attempt::{Attempt, Stage};
 use crate::protocol::fanout::{Act, Dispatch, Link};
-use crate::protocol::quorum::{MasterId, MasterSet};
-use crate::protocol::request::Ttl;
+use crate::protocol::fencing::{self, Counters};
+use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::time::Moment;
-use crate::protocol::votes::{Fault, Incumbent, Reply, Vote};
+use crate::protocol::votes::{Fault, Reply, Vote};
 
 pub(super) const MASTERS: usize = 5;
-
-/// The key of the one resource. Expiry is in the whole milliseconds of the master's clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    pub(super) holder: usize,
-    pub(super) expires: u64,
-    /// Set by a command whose connection had broken.
-    pub(super) late: bool,
-    /// Prolonged by a renewal on which its client had given up. Rule 6 leaves such a key to its ttl.
-    pub(super) prolonged: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Master {
-    pub(super) key: Option<Key>,
-    pub(super) run: u32,
-    /// Until when it casts no vote, since it forgot.
-    pub(super) quarantine: u64,
-}
-
-impl Master {
-    pub(super) fn key(&self, now: u64) -> Option<Key> {
-        self.key.filter(|key| now < key.expires)
-    }
-
-    /// What a master does, as the scripts do it.
-    pub(super) fn execute(&mut self, holder: usize, act: Act, ttl: Ttl, late: bool, now: u64) -> Vote {
-        if act.votes() && now < self.quarantine {
-            return Vote::Failed(Fault::Quarantined(Duration::from_nanos(self.quarantine - now)));
-        }
-        let expires = (now / 1_000_000 + u64::from(ttl.as_millis())) * 1_000_000;
-        let fresh = Key { holder, expires, late, prolonged: false };
-        self.key = self.key(now);
-        match (self.key, act) {
-            (Some(key), _) if key.holder != holder => Vote::Held(Incumbent::default()),
-            (Some(key), Act::Renew | Act::Heal) => {
-                if expires > key.expires {
-                    self.key = Some(Key { expires, prolonged: key.prolonged || late, ..key });
-                }
-                Vote::Granted
-            }
-            (Some(_), Act::Claim | Act::Watch) => Vote::Granted,
-            (Some(_), Act::Release) => {
-                self.key = None;
-                Vote::Granted
-            }
-            (None, Act::Renew | Act::Release) => Vote::Absent,
-            (None, Act::Claim | Act::Watch | Act::Heal) => {
-                self.key = Some(fresh);
-                Vote::Granted
-            }
-        }
-    }
-}
 
 /// A command between its client and a master.
 #[derive(Clone, Debug)]
@@ -79,6 +25,7 @@ pub(super) struct Flight {
     /// Whether the client got its answer already, if only "no answer in time".
     pub(super) answered: bool,
     pub(super) vote: Option<Vote>,
+    pub(super) number: Option<u64>,
 }
 
 /// The connection of one client to one master, and what is left of its predecessors.
@@ -161,6 +108,7 @@ impl World {
                     sent: self.now,
                     answered: false,
                     vote: None,
+                    number: None,
                 });
             } else {
                 let reply = Reply::unsent(Fault::NotConnected("down".into()));
@@ -173,9 +121,9 @@ impl World {
     pub(super) fn execute(&mut self, client: usize, master: usize) -> bool {
         let flights = &mut self.wires[client][master].flights;
         let Some(flight) = flights.iter_mut().find(|flight| flight.vote.is_none()) else { return false };
-        let Dispatch { act, ttl, .. } = flight.dispatch;
-        let late = flight.answered && act == Act::Renew;
-        flight.vote = Some(self.masters[master].execute(flight.attempt, act, ttl, late, self.now));
+        let late = flight.answered && flight.dispatch.act == Act::Renew;
+        let (vote, number) = self.masters[master].execute(flight.attempt, &flight.dispatch, late, self.now);
+        (flight.vote, flight.number) = (Some(vote), number);
         true
     }
 
@@ -205,7 +153,7 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, flight: &Flight, vote: Vote) {
-        let reply = Reply { vote, link: Some(Link(flight.link)) };
+        let reply = Reply { vote, link: Some(Link(flight.link)), number: flight.number };
         self.actors[flight.attempt].machine.on_reply(&flight.dispatch, reply, moment(self.now));
         self.pump(flight.attempt);
     }
@@ -246,7 +194,8 @@ impl World {
     /// The process ends and starts again empty; what was on its way to the old one dies with it.
     pub(super) fn restart(&mut self, master: usize, quarantine: u64) {
         let run = self.masters[master].run + 1;
-        self.masters[master] = Master { key: None, run, quarantine: self.now + quarantine };
+        let quarantine = self.now + quarantine;
+        self.masters[master] = Master { key: None, run, quarantine, counter: 0, uncounted: true };
         for client in 0..self.wires.len() {
             self.wires[client][master].ghosts.clear();
             if self.wires[client][master].up {
@@ -255,13 +204,35 @@ impl World {
         }
     }
 
+    /// A master that lost its counter and votes again takes the greatest of as few others as will do, the least of
+    /// them. How many did so.
+    pub(super) fn recover(&mut self, quorum: Quorum) -> u32 {
+        let mut recovered = 0;
+        for nth in 0..MASTERS {
+            if !self.masters[nth].uncounted || self.now < self.masters[nth].quarantine {
+                continue;
+            }
+            let others = self.masters.iter().filter(|master| !master.uncounted);
+            let mut others: Vec<u64> = others.map(|master| master.counter).collect();
+            others.sort_unstable();
+            others.truncate(fencing::reads_to_recover(quorum));
+            let others = others.into_iter().map(|counter| Counters::from([(0, counter)]));
+            if let Some(counters) = fencing::recover(quorum, others) {
+                let counter = counters.get(&0).copied().unwrap_or(0);
+                let master = &mut self.masters[nth];
+                (master.counter, master.uncounted) = (master.counter.max(counter), false);
+                recovered += 1;
+            }
+        }
+        recovered
+    }
+
     /// A command of a broken connection arrives after all.
     pub(super) fn haunt(&mut self, client: usize, master: usize, nth: usize) {
         let (flight, limit) = self.wires[client][master].ghosts.remove(nth);
         if limit.is_none_or(|limit| self.now <= limit) {
-            let Dispatch { act, ttl, .. } = flight.dispatch;
-            let vote = self.masters[master].execute(flight.attempt, act, ttl, true, self.now);
-            self.late_executions += u32::from(vote == Vote::Granted && act.creates());
+            let (vote, _) = self.masters[master].execute(flight.attempt, &flight.dispatch, true, self.now);
+            self.late_executions += u32::from(vote == Vote::Granted && flight.dispatch.act.creates());
         }
     }
 

@@ -64,15 +64,17 @@ impl Call {
     }
 
     /// Makes the call ready for its first poll, which sends it. `tells`: the master tells of changes, if asked.
-    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, tells: bool) {
+    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str, tells: bool) {
         let (kind, request) = match self.asks.as_slice() {
-            asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts)),
+            asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts, run_id)),
             [ask] => match (ask.single(), ask.dispatch().act) {
-                (Some(key), Act::Claim) => (Kind::Claim, Request::claim(key, ask)),
+                (Some(key), Act::Claim) if ask.dispatch().fence.is_none() => {
+                    (Kind::Claim, Request::claim(key, ask))
+                }
                 (Some(key), Act::Release) => (Kind::Release, Request::release(key, ask, scripts)),
-                _ => (Kind::Batch, Request::batch(&self.asks, scripts)),
+                _ => (Kind::Batch, Request::batch(&self.asks, scripts, run_id)),
             },
-            asks => (Kind::Batch, Request::batch(asks, scripts)),
+            asks => (Kind::Batch, Request::batch(asks, scripts, run_id)),
         };
         self.kind = kind;
         self.sent = Instant::now();
@@ -101,15 +103,16 @@ impl Call {
                 Ok(said) => {
                     let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
-                        let act = ask.dispatch().act;
+                        let (act, number) = (ask.dispatch().act, classify::number(ask.dispatch(), said));
                         let vote = match self.kind {
+                            _ if number.is_some() => Vote::Granted,
                             Kind::All => classify::on_all(act, said, ask.keys()),
                             _ => classify::one(act, said),
                         };
                         if let Some(words) = says_no_master(&vote) {
                             no_master = Some(words.to_owned());
                         }
-                        ask.answer(vote, link);
+                        ask.answer_numbered(vote, number, link);
                     }
                     return no_master;
                 }
@@ -153,16 +156,17 @@ impl Request {
         Self::Script { script, keys: vec![key.into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
-    fn batch(asks: &[Ask], scripts: &Scripts) -> Self {
+    fn batch(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
-        let mut args = Vec::with_capacity(2 + asks.len() * if ttl.is_some() { 1 } else { 2 });
+        let mut args = Vec::with_capacity(3 + asks.len() * if ttl.is_some() { 1 } else { 2 });
         args.push(Value::from(letters(asks)));
         args.push(ttl.map_or(Value::from_static_str(""), |ttl| Value::Integer(ttl.into())));
-        args.extend(asks.iter().map(|ask| Value::Bytes(ask.holder())));
+        args.extend(asks.iter().map(holder));
         if ttl.is_none() {
             args.extend(asks.iter().map(|ask| Value::Integer(ask.dispatch().ttl.as_millis().into())));
         }
+        args.extend(process(asks, run_id));
         let script = match scripts {
             Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
             Scripts::Text => Script::Text(script::ACT),
@@ -170,19 +174,20 @@ impl Request {
         Self::Script { script, keys, args }
     }
 
-    fn all(asks: &[Ask], scripts: &Scripts) -> Self {
+    fn all(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
         let script = match scripts {
             Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
             Scripts::Text => Script::Text(script::ALL),
         };
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
-        let mut args = Vec::with_capacity(1 + 3 * asks.len());
+        let mut args = Vec::with_capacity(2 + 3 * asks.len());
         args.push(Value::from(letters(asks)));
         for ask in asks {
             args.push(Value::from(ask.keys().len() as i64));
-            args.push(Value::Bytes(ask.holder()));
+            args.push(holder(ask));
             args.push(Value::Integer(ask.dispatch().ttl.as_millis().into()));
         }
+        args.extend(process(asks, run_id));
         Self::Script { script, keys, args }
     }
 
@@ -205,9 +210,22 @@ impl Request {
     }
 }
 
+/// Who signs the keys, and what there is to do with their counters.
+fn holder(ask: &Ask) -> Value {
+    Value::Bytes(match ask.dispatch().fence {
+        None => ask.holder(),
+        Some(fence) => script::fenced_holder(&ask.holder(), ask.keys(), fence).into(),
+    })
+}
+
+/// The process whose counters they are, if any act has to do with one.
+fn process(asks: &[Ask], run_id: &Str) -> Option<Value> {
+    asks.iter().any(|ask| ask.dispatch().fence.is_some()).then(|| Value::String(run_id.clone()))
+}
+
 /// Their acts, as the scripts read them.
 fn letters(asks: &[Ask]) -> String {
-    asks.iter().map(|ask| script::letter(ask.dispatch().act)).collect()
+    asks.iter().map(|ask| script::letter(ask.dispatch())).collect()
 }
 
 /// The ttl that all asks share; deletes share any.

@@ -4,7 +4,7 @@ use ::fred::error::{Error, ErrorKind};
 use ::fred::types::Value;
 use bytes::Bytes;
 
-use crate::protocol::fanout::Act;
+use crate::protocol::fanout::{Act, Dispatch, Fence};
 use crate::protocol::votes::{Fault, Incumbent, Vote};
 use crate::transport::script::{self, Said};
 
@@ -39,7 +39,15 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
     }
 }
 
-/// One answer out of a batch.
+/// The number that the key of a fenced claim took. Such a claim has no other yes.
+pub(super) fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
+    match dispatch.fence {
+        Some(Fence::Propose(_)) => script::number(read(said)),
+        _ => None,
+    }
+}
+
+/// One answer.
 pub(super) fn one(act: Act, said: &Value) -> Vote {
     sound(act, script::vote(read(said)))
 }

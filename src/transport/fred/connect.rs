@@ -180,12 +180,13 @@ impl Connection {
 
 /// What a user of this client must be allowed to do.
 const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                   +script|load +hmget +hset +exists +info +hello +client|id +client|caching +client|tracking";
+                   +script|load +hmget +hset +exists +info +hello +client|id \
+                   (to be told of releases also +client|caching +client|tracking, for fencing also +hgetall +time)";
 
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {
     let words = classify::reason(error);
-    if words.starts_with("NOPERM") {
+    if words.starts_with("NOPERM") || words.contains("The user executing the script") {
         format!("{words} (grant it: {})", ACL)
     } else if words.starts_with("NOAUTH") {
         format!("{words} (give a password in the URL: redis://:password@host)")

@@ -48,7 +48,7 @@ pub enum KeyState {
     Held {
         /// Its value: the holder, without the fencing token.
         holder: Vec<u8>,
-        /// The fencing token, of a value `holder|token`.
+        /// The number behind the holder, of a fenced lock: its token, or what this master would have given.
         fence: Option<u64>,
         /// How long it will stay.
         remaining: Remaining,
@@ -67,7 +67,7 @@ pub enum Finding {
     Held {
         /// The holder.
         holder: Vec<u8>,
-        /// The highest fencing token among its keys.
+        /// Its fencing token, where w of its keys show the same; elsewhere they do not tell.
         fence: Option<u64>,
         /// On how many masters.
         votes: usize,
@@ -106,7 +106,7 @@ pub enum Finding {
 /// The keys of one holder, or all of another type.
 struct Side<'a> {
     holder: Option<&'a [u8]>,
-    fence: Option<u64>,
+    fences: Vec<u64>,
     /// Longest first.
     lefts: Vec<Option<Duration>>,
 }
@@ -128,7 +128,7 @@ impl Inspection {
             None if votes >= needed => return Finding::OtherType { votes },
             Some(holder) if votes >= needed => {
                 let at_least = most.lefts[needed - 1].map(|left| left.saturating_sub(policy.drift(left)));
-                return Finding::Held { holder: holder.to_vec(), fence: most.fence, votes, at_least };
+                return Finding::Held { holder: holder.to_vec(), fence: most.token(needed), votes, at_least };
             }
             _ => {}
         }
@@ -145,6 +145,14 @@ impl Inspection {
     }
 }
 
+impl Side<'_> {
+    /// What so many of its keys show, as each holds what its own master gave.
+    fn token(&self, needed: usize) -> Option<u64> {
+        let shown = |token: &&u64| self.fences.iter().filter(|other| other == token).count() >= needed;
+        self.fences.iter().find(shown).copied()
+    }
+}
+
 fn sides<'a>(seen: &[&'a KeyState]) -> Vec<Side<'a>> {
     let mut sides: Vec<Side<'_>> = Vec::new();
     for key in seen {
@@ -157,9 +165,9 @@ fn sides<'a>(seen: &[&'a KeyState]) -> Vec<Side<'a>> {
         match sides.iter_mut().find(|side| side.holder == holder) {
             Some(side) => {
                 side.lefts.push(left);
-                side.fence = side.fence.max(fence);
+                side.fences.extend(fence);
             }
-            None => sides.push(Side { holder, fence, lefts: vec![left] }),
+            None => sides.push(Side { holder, fences: fence.into_iter().collect(), lefts: vec![left] }),
         }
     }
     for side in &mut sides {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
 use ::fred::types::Value;
@@ -52,6 +53,7 @@ pub(super) struct Wire {
     scripts: Scripts,
     /// Whether the master tells of changes, if asked.
     tells: bool,
+    run_id: Str,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
     unwanted: Vec<Ask>,
@@ -84,6 +86,7 @@ impl Wire {
         link: Link,
         scripts: Scripts,
         tells: bool,
+        run_id: Str,
         round_trip: Duration,
     ) -> Self {
         Self {
@@ -92,6 +95,7 @@ impl Wire {
             link,
             scripts,
             tells,
+            run_id,
             calls: VecDeque::new(),
             spare: Vec::new(),
             unwanted: Vec::new(),
@@ -192,7 +196,8 @@ impl Wire {
             return;
         }
         self.crowded = call.asks.len() > 1;
-        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts }, self.tells);
+        let scripts = if by_text { &Scripts::Text } else { &self.scripts };
+        call.prepare(&self.client, scripts, &self.run_id, self.tells);
         self.calls.push_back(call);
     }
 

@@ -10,7 +10,9 @@ mod call;
 mod classify;
 mod connect;
 mod contact;
+mod counters;
 pub(crate) mod endpoint;
+mod floor;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod info;
@@ -36,6 +38,8 @@ mod handshake;
 pub use admission::Admission;
 pub(crate) use connect::Dialer;
 pub use contact::{Contact, Place};
+pub(crate) use floor::set as set_fence_floor;
+pub use floor::{FenceFloor, FenceFloorError};
 pub use inspection::{Abstention, Finding, Inspection, KeyState, Sighting};
 pub use listing::Listing;
 pub(crate) use listing::list;

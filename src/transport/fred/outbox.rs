@@ -195,7 +195,7 @@ mod tests {
         let to = MasterId::new(0).expect("the first");
         let ttl = Ttl::new(Duration::from_secs(30), &Policy::new()).expect("the usual one");
         let act = if urgent { Act::Renew } else { Act::Release };
-        let dispatch = Dispatch { to, act, round: 1, stamp: Moment::from_nanos(0), ttl, urgent };
+        let dispatch = Dispatch { to, act, round: 1, stamp: Moment::from_nanos(0), ttl, urgent, fence: None };
         let resources = Resources::all(letters.chars().map(String::from));
         Ask::new(dispatch, Arc::new(Someone(resources, Bytes::from("me"))))
     }

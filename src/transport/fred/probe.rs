@@ -15,6 +15,7 @@ use super::inspection::{Abstention, Inspection, KeyState, Sighting};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::Quorum;
 use crate::protocol::votes::Remaining;
+use crate::transport::script::COUNTERS;
 
 pub(crate) async fn inspect(dialers: &[Dialer], quorum: Quorum, resource: &[u8]) -> Inspection {
     let looks = dialers.iter().map(|dialer| look(dialer, resource));
@@ -135,12 +136,15 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
     if !troubles.is_empty() {
         return Err(InitError { troubles, admitted: Vec::new() });
     }
+    let looks = connections.iter().map(|one| one.client.exists::<i64, _>(COUNTERS));
+    let never_fenced = join_all(looks).await.into_iter().all(|count| count.is_ok_and(|count| count == 0));
     let mut admitted = Vec::new();
     for (name, connection) in names.iter().zip(&connections) {
-        let args = vec![connection.info.run_id.to_string(), policy.max_ttl().as_millis().to_string()];
+        let first = if never_fenced { "first" } else { "" }.to_owned();
+        let args = vec![connection.info.run_id.to_string(), policy.max_ttl().as_millis().to_string(), first];
         match connection
             .client
-            .eval::<String, _, _, _>(include_str!("../lua/init.lua"), vec![ADMITTED], args)
+            .eval::<String, _, _, _>(include_str!("../lua/init.lua"), vec![ADMITTED, COUNTERS], args)
             .await
         {
             Ok(said) if said == "admitted" => admitted.push(name.clone()),

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::admission::{self, Admission, Joined};
 use super::connect::{Connection, Dialer};
+use super::counters::{Line, Part};
 use super::link::{End, Wire};
 use super::outbox::Gate;
 use super::post::Post;
@@ -65,6 +67,7 @@ pub(super) struct Master {
     pub(super) name: String,
     pub(super) dialer: Dialer,
     pub(super) post: Post,
+    pub(super) part: Arc<Part>,
     pub(super) status: Mutex<Status>,
     /// Whether the connection tells of changes.
     pub(super) tells: AtomicBool,
@@ -92,6 +95,7 @@ impl Master {
                     failures = 0;
                     let down = down_since.elapsed();
                     let end = self.work(connection, Link(link), seen, joined, down).await;
+                    self.part.vote_on(None);
                     down_since = Instant::now();
                     self.fall(Status::Down(end.to_string()));
                 }
@@ -140,8 +144,10 @@ impl Master {
         };
         let Connection { client, task, info, round_trip } = connection;
         let mut changes = self.track(&client).await;
-        let wire = Wire::new(client.clone(), task, link, scripts, changes.is_told(), round_trip);
-        let mut quarantine = self.open(joined);
+        let run_id = Str::from(info.run_id.to_string());
+        let wire = Wire::new(client.clone(), task, link, scripts, changes.is_told(), run_id, round_trip);
+        let line = Line { client: client.clone(), run_id: info.run_id.clone() };
+        let mut quarantine = self.open(joined, &line);
         if let Some(watcher) = self.watcher() {
             watcher.on_link(self.id, seen == Seen::Changed);
         }
@@ -168,7 +174,7 @@ impl Master {
                 biased;
                 end = &mut drive => return end,
                 joined = admission::join(&client, &info.run_id, &self.common.policy) => match joined {
-                    Ok(joined) => quarantine = self.open(joined),
+                    Ok(joined) => quarantine = self.open(joined, &line),
                     Err(why) => return End::Closed(why),
                 },
             }
@@ -205,12 +211,13 @@ impl Master {
     }
 
     /// Opens the outbox as far as `joined` allows; until when that is deletes only.
-    fn open(&self, joined: Joined) -> Option<Instant> {
+    fn open(&self, joined: Joined, line: &Line) -> Option<Instant> {
         let until = match joined {
             Joined::Admitted => None,
             // A millisecond later, the key is gone on the master too.
             Joined::Wait(left) => Some(Instant::now() + left + Duration::from_millis(1)),
         };
+        self.part.vote_on(until.is_none().then(|| line.clone()));
         match (self.common.purpose, until) {
             (Purpose::Release, _) => self.stand(Status::Admitted, Gate::DeletesOnly(None)),
             (Purpose::Vote(_), None) => self.stand(Status::Admitted, Gate::Open),

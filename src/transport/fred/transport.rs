@@ -9,7 +9,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use super::admission::Admission;
 use super::connect::Dialer;
+use super::counters::{Part, Passes};
 use super::outbox::Gate;
 use super::post::Post;
 use super::register::Register;
@@ -17,7 +19,7 @@ use super::supervisor::{Common, Master, Purpose, Status};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, MasterSet, Quorum};
 use crate::protocol::votes::Fault;
-use crate::transport::{Ask, LinkWatcher, Refused, Transport};
+use crate::transport::{Ask, LinkWatcher, Pending, Refused, Transport};
 
 /// Once w masters are there, the others get this much longer, or as long as those took.
 const GRACE: Duration = Duration::from_millis(50);
@@ -29,6 +31,7 @@ pub(crate) struct FredTransport {
     masters: Vec<Arc<Master>>,
     common: Arc<Common>,
     tasks: Vec<JoinHandle<()>>,
+    passes: Arc<Passes>,
     runtime: RuntimeHandle,
 }
 
@@ -57,9 +60,11 @@ impl FredTransport {
             .into_iter()
             .enumerate()
             .filter_map(|(index, dialer)| {
+                let (id, name) = (MasterId::new(index)?, dialer.name());
                 Some(Arc::new(Master {
-                    id: MasterId::new(index)?,
-                    name: dialer.name(),
+                    id,
+                    part: Part::new(id, name.clone()),
+                    name,
                     dialer,
                     post: Post::new(),
                     status: Mutex::new(Status::Dialling),
@@ -72,7 +77,8 @@ impl FredTransport {
         #[allow(clippy::disallowed_methods)]
         let tasks = masters.iter().map(|master| tokio::spawn(master.clone().supervise())).collect();
         let names = masters.iter().map(|master| master.name.clone()).collect();
-        Self { names, masters, common, tasks, runtime: RuntimeHandle::current() }
+        let passes = Arc::default();
+        Self { names, masters, common, tasks, passes, runtime: RuntimeHandle::current() }
     }
 
     /// Waits until every master is connected or known to be down, at most until `limit`; not for the last ones for
@@ -130,6 +136,31 @@ impl Transport for FredTransport {
 
     fn tells(&self, master: MasterId) -> bool {
         self.masters.get(master.index()).is_some_and(|master| master.tells.load(Ordering::Relaxed))
+    }
+
+    fn can_fence(&self) -> bool {
+        self.common.purpose != Purpose::Vote(Admission::Off)
+    }
+
+    fn count(&self, quorum: Quorum, doubted: MasterSet) -> Option<Pending<'_>> {
+        for master in doubted.filter_map(|master| self.masters.get(master.index())) {
+            master.part.doubt();
+        }
+        let parts = || self.masters.iter().filter_map(|master| master.part.counts());
+        if parts().all(|counts| counts) {
+            return None;
+        }
+        let urgent = parts().filter(|counts| *counts).count() < quorum.needed();
+        if let Some(pass) = self.passes.begin(urgent) {
+            // Its commands must run to their end, whoever waits for them. It ends by itself, soon.
+            let parts = self.masters.iter().map(|master| master.part.clone()).collect();
+            self.runtime.spawn(pass.run(parts, quorum));
+        }
+        urgent.then(|| -> Pending<'_> { Box::pin(self.passes.ended()) })
+    }
+
+    fn why_uncounted(&self, master: MasterId) -> Option<Fault> {
+        self.masters.get(master.index())?.part.why_not().map(Fault::Uncounted)
     }
 
     fn attach(&self, watcher: Weak<dyn LinkWatcher>) {

@@ -54,6 +54,8 @@ impl Job {
             .args(["run-command", "--parent", &getpid().to_string(), "--"])
             .args(command)
             .env_remove("QUORLOCK_MASTERS")
+            // That of another lock, under which this command may run.
+            .env_remove("QUORLOCK_FENCE")
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .process_group(0)
             .spawn()?;

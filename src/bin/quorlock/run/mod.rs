@@ -14,7 +14,7 @@ mod watch;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use quorlock::{AcquireError, Guard, Released};
+use quorlock::{AcquireError, FencingToken, Guard, Released};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
@@ -55,7 +55,6 @@ async fn under_a_lock(global: &Global, args: &Run, report: &mut Report) -> Resul
     let Fleet { builder, policy } = Fleet::of(global)?;
     let terms = Terms::of(args, &policy)?;
     let resources = fleet::resources(&args.resources)?;
-    no_fence_yet(args)?;
     let name = args.command.first().ok_or_else(no_command)?;
     program::check(name)?;
     let mut signals = Signals::catch()?;
@@ -68,6 +67,9 @@ async fn under_a_lock(global: &Global, args: &Run, report: &mut Report) -> Resul
 
     let redlock = signals.or(builder.connect()).await.map_err(interrupted)??;
     let mut request = redlock.lock_all(&resources).ttl(terms.ttl).wait(terms.wait);
+    if args.fence {
+        request = request.fenced();
+    }
     if let Some(longest) = terms.max_hold {
         request = request.max_hold(longest);
     }
@@ -91,7 +93,7 @@ async fn hold(
     report: &mut Report,
 ) -> Result<Exit, Failure> {
     let since = Instant::now();
-    let holder = guard.holder().to_string();
+    let (holder, token) = (guard.holder().to_string(), guard.fence().ok());
     let (key, names) = output::of(resources);
     report.say(
         Weight::Detail,
@@ -102,13 +104,14 @@ async fn hold(
             "holder": holder,
             "validity_ms": millis(guard.remaining()),
             "votes": output::votes(&guard.tally()),
-            "fence": null,
+            "fence": token.map(FencingToken::as_u64),
         }),
     );
-    let environment = [
+    let mut environment = vec![
         ("QUORLOCK_RESOURCE", OsString::from_vec(resources.join(&b'\n'))),
         ("QUORLOCK_HOLDER", holder.into()),
     ];
+    environment.extend(token.map(|token| ("QUORLOCK_FENCE", token.to_string().into())));
     signals.catch_stops()?;
     let job = Job::prepare(command, &environment).await;
     let job = job.map_err(|error| Failure::other(format!("cannot start the command: {error}")))?;
@@ -183,13 +186,6 @@ async fn give_back(guard: Guard, report: &mut Report) {
 fn refused(error: AcquireError, resources: &[&[u8]]) -> Failure {
     let (key, names) = output::of(resources);
     Failure::from(error).with(json!({ key: names }))
-}
-
-fn no_fence_yet(args: &Run) -> Result<(), Failure> {
-    if args.fence {
-        return Err(Failure::new(Exit::Usage, "bad_request", "--fence is not built yet: leave it out"));
-    }
-    Ok(())
 }
 
 fn no_command() -> Failure {
