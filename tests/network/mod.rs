@@ -315,7 +315,7 @@ impl Wires {
                 watcher.on_changed(MasterId::new(master).expect("in range"), Some(&key));
             }
         });
-        locked(&self.network.clients)[number].told.push(told);
+        locked(&self.network.clients)[client].told.push(told);
         let network = self.network.clone();
         let timeout = lost.clone();
         let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
