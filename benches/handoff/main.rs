@@ -63,13 +63,16 @@ impl Options {
         while let Some(word) = words.next() {
             match word {
                 "--seconds" => {
-                    options.time = Duration::from_secs(words.next().ok_or("--seconds needs a number")?.parse()?);
+                    options.time =
+                        Duration::from_secs(words.next().ok_or("--seconds needs a number")?.parse()?);
                 }
                 "--only" => options.only = words.next().map(ToOwned::to_owned),
                 "--json" => options.json = true,
                 // cargo adds it.
                 "--bench" => {}
-                other => return Err(format!("{other}: use --seconds N, --only one|eight|waiters, --json").into()),
+                other => {
+                    return Err(format!("{other}: use --seconds N, --only one|eight|waiters, --json").into());
+                }
             }
         }
         Ok(options)
@@ -114,7 +117,8 @@ fn poller_urls(bed: &Testbed) -> Vec<String> {
 
 fn row(arm: &str, section: &str, round: &Round, commands: f64) -> Value {
     let mine = round.turns.iter().map(|turns| turns.count as f64);
-    let (least, most) = mine.fold((f64::MAX, 0.0f64), |(least, most), count| (least.min(count), most.max(count)));
+    let (least, most) =
+        mine.fold((f64::MAX, 0.0f64), |(least, most), count| (least.min(count), most.max(count)));
     json!({
         "arm": arm,
         "processes": section,

@@ -117,7 +117,9 @@ impl fmt::Display for Refusal {
             self.waited.as_secs_f64(),
         )?;
         if self.claims == 0 {
-            f.write_str("; its turn never came: this client has the lock itself, or others of it waited in front")?;
+            f.write_str(
+                "; its turn never came: this client has the lock itself, or others of it waited in front",
+            )?;
         }
         if self.tally.iter().all(|(_, vote)| vote.is_none()) {
             return Ok(());

@@ -238,7 +238,8 @@ impl Turn<'_> {
 
     /// A claim is about to be made: what was heard so far is of no use any more.
     pub(crate) fn forget_freed(&self) {
-        if let Some(contender) = self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
+        if let Some(contender) =
+            self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
         {
             contender.freed = MasterSet::EMPTY;
         }

@@ -133,8 +133,8 @@ impl<'a> Waiting<'a> {
     /// The longest pause before the next claim. Where enough masters will tell, it is there for what is not told.
     fn longest_pause(&self, verdict: Verdict, tally: &Tally) -> Duration {
         let telling = tally.held().filter(|master| self.shared.transport.tells(*master)).count();
-        let told = verdict == Verdict::Contended
-            && telling + tally.granted().len() >= self.shared.quorum.needed();
+        let told =
+            verdict == Verdict::Contended && telling + tally.granted().len() >= self.shared.quorum.needed();
         let step = if told { u32::MAX } else { self.claims - 1 };
         self.shared.policy.backoff(step, self.shared.entropy.dice())
     }
@@ -147,7 +147,11 @@ impl<'a> Waiting<'a> {
         let on = tally.iter().filter(|(_, vote)| endless(*vote)).count();
         if self.claims == 2 && on >= self.shared.quorum.blocking() {
             let resource = self.resources.field();
-            tracing::warn!(resource, masters = on, "waits for a key without a ttl: only a DEL by hand ends it");
+            tracing::warn!(
+                resource,
+                masters = on,
+                "waits for a key without a ttl: only a DEL by hand ends it"
+            );
         }
     }
 

@@ -13,7 +13,9 @@ use std::time::Duration;
 use quorlock::{AcquireError, Guard, LockRequest, Policy, Redlock};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::fleet::{Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, pause, policy, run, timed};
+use crate::fleet::{
+    Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, pause, policy, run, timed,
+};
 use crate::proxy::Paths;
 use crate::secrets::log;
 
@@ -370,7 +372,10 @@ fn a_wait_in_the_line_ends_in_time_and_says_why() {
         let (error, took) = timed(client.on("own").wait(ms(300)).acquire()).await;
         let refusal = contended(error.unwrap_err());
         assert!(took >= ms(300) && took < TOLD, "{took:?}");
-        assert!(refusal.claims() == 0 && refusal.to_string().contains("this client has the lock"), "{refusal}");
+        assert!(
+            refusal.claims() == 0 && refusal.to_string().contains("this client has the lock"),
+            "{refusal}"
+        );
         drop(own);
         let theirs = hold(&fleet, &holder, "r").await;
         let first = waiter(&client, "r");
