@@ -407,7 +407,8 @@ fn waiters_of_one_client_get_the_lock_in_the_order_they_came() {
             let (in_line, stands) = tokio::sync::oneshot::channel();
             tasks.spawn(async move {
                 let mut acquiring = pin!(request.acquire());
-                poll_fn(|cx| Poll::Ready(assert!(acquiring.as_mut().poll(cx).is_pending()))).await;
+                let waits = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await;
+                assert!(waits);
                 in_line.send(()).unwrap();
                 let guard = acquiring.await.unwrap();
                 order.lock().unwrap().push(nth);
