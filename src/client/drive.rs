@@ -12,7 +12,6 @@ use crate::protocol::attempt::Attempt;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::request::Ttl;
 use crate::protocol::verdict::Verdict;
-use crate::protocol::votes::Tally;
 use crate::transport::Resources;
 
 /// How the claim asks and signs.
@@ -44,12 +43,12 @@ impl Drop for Armed {
     }
 }
 
-/// A won attempt, or why it was not won. A lost one is already being cleaned up.
+/// A won attempt, or a lost one, which is already being cleaned up; the last answers to it may be on their way.
 pub(crate) async fn claim(
     shared: &Arc<Shared>,
     resources: &Resources,
     terms: Terms<'_>,
-) -> Result<Arc<Stake>, (Verdict, Tally)> {
+) -> Result<Arc<Stake>, Arc<Stake>> {
     let holder = shared.new_holder(terms.label);
     let timeout = shared.policy.master_timeout();
     let proposal = terms.fenced.then(|| shared.clock.proposal());
@@ -82,6 +81,5 @@ pub(crate) async fn claim(
     {
         return Ok(stake);
     }
-    let tally = stake.look(|attempt, _| attempt.tally());
-    Err((verdict, tally))
+    Err(stake)
 }

@@ -49,7 +49,8 @@ impl AcquireError {
     }
 }
 
-/// A wait that ended without the lock: the votes of its last claim.
+/// A wait that ended without the lock: the votes of its last claim. Whoever waited behind others of the same client and
+/// never came to claim has the votes of theirs, or none if a lock of this client was in the way.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// In quotes.
@@ -68,7 +69,7 @@ impl Refusal {
         &self.tally
     }
 
-    /// How many claims were made.
+    /// How many claims were made: none if this client has the lock itself, or if others of it waited in front.
     #[must_use]
     pub const fn claims(&self) -> u32 {
         self.claims
@@ -115,6 +116,14 @@ impl fmt::Display for Refusal {
             if self.claims == 1 { "" } else { "s" },
             self.waited.as_secs_f64(),
         )?;
+        if self.claims == 0 {
+            f.write_str(
+                "; its turn never came: this client has the lock itself, or others of it waited in front",
+            )?;
+        }
+        if self.tally.iter().all(|(_, vote)| vote.is_none()) {
+            return Ok(());
+        }
         self.answers()
             .enumerate()
             .try_for_each(|(nth, (master, answer))| write!(f, "\n  m{} {master}: {answer}", nth + 1))

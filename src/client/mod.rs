@@ -14,11 +14,15 @@ mod stake;
 
 mod keeper;
 
+mod queue;
+
 mod shared;
 
 mod handle;
 
 mod drive;
+
+mod wait;
 
 pub mod guard;
 

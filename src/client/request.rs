@@ -3,20 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
-
 use super::drive::{self, Terms};
 use super::error::{AcquireError, UsingError};
 use super::guard::{Guard, Hold};
 use super::handle::Handle;
 use super::holder::Label;
-use super::shared::Shared;
 use super::stake::Stake;
 use super::using;
+use super::wait::Waiting;
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::request::{RequestError, Ttl};
 use crate::protocol::time::Moment;
-use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::{Fault, Tally, Vote};
 use crate::transport::Resources;
 
@@ -24,8 +21,6 @@ use crate::transport::Resources;
 const TTL: Duration = Duration::from_secs(30);
 /// The wait unless another is asked for.
 const WAIT: Duration = Duration::from_secs(10);
-/// Nobody waits longer; a timer could not say so.
-const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A request for one lock, on one resource or on several: set what differs from the defaults, then
 /// [`acquire`](Self::acquire).
@@ -118,12 +113,10 @@ impl LockRequest {
         if self.fenced && !shared.transport.can_fence() {
             return Err(RequestError::NoFencing.into());
         }
-        let began = Instant::now();
-        let end = began + self.wait.min(LONGEST_WAIT);
-        let mut claims = 0;
+        let mut waiting = Waiting::begin(shared, &self.resources, self.wait);
         let mut uncounted = MasterSet::EMPTY;
         loop {
-            let closing = shared.closing.notified();
+            waiting.turn().await?;
             let claiming = shared.claiming();
             if shared.is_closed() {
                 return Err(AcquireError::Closed);
@@ -134,8 +127,9 @@ impl LockRequest {
                 counted.await;
             }
             // The first claim is the plain SET; only who has to wait asks whom for.
-            let terms = Terms { ttl, watch: claims > 0, label: label.as_ref(), fenced: self.fenced };
-            let (verdict, tally) = match drive::claim(shared, &self.resources, terms).await {
+            let watch = waiting.claims() > 0;
+            let terms = Terms { ttl, watch, label: label.as_ref(), fenced: self.fenced };
+            let lost = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
                     if self.fenced {
                         // Not waited for: these were not needed.
@@ -149,18 +143,8 @@ impl LockRequest {
                 Err(lost) => lost,
             };
             drop(claiming);
-            uncounted = uncounted_of(&tally);
-            claims += 1;
-            let now = Instant::now();
-            if now >= end {
-                return Err(self.give_up(shared, verdict, tally, claims, now - began));
-            }
-            let pause = (now + pause(shared, &tally, claims)).min(end);
-            tokio::select! {
-                biased;
-                () = closing => return Err(AcquireError::Closed),
-                () = sleep_until(pause) => {}
-            }
+            uncounted = uncounted_of(&lost.look(|attempt, _| attempt.tally()));
+            waiting.sit_out(&lost).await?;
         }
     }
 
@@ -220,38 +204,12 @@ impl LockRequest {
         });
         Guard::new(stake, self.handle.clone())
     }
-
-    fn give_up(
-        &self,
-        shared: &Shared,
-        verdict: Verdict,
-        tally: Tally,
-        claims: u32,
-        waited: Duration,
-    ) -> AcquireError {
-        let mut refusal = shared.refusal(&self.resources, tally);
-        refusal.claims = claims;
-        refusal.waited = waited;
-        match verdict {
-            Verdict::Contended => AcquireError::Contended(refusal),
-            Verdict::NoQuorum => AcquireError::NoQuorum(refusal),
-            Verdict::TooLate | Verdict::Won => AcquireError::TooLate(refusal),
-        }
-    }
 }
 
 /// The masters that take no part in fencing, by their own words.
 fn uncounted_of(tally: &Tally) -> MasterSet {
     let uncounted = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Uncounted(_))));
     tally.iter().filter(|(_, vote)| uncounted(*vote)).map(|(master, _)| master).collect()
-}
-
-/// How long to pause before the next claim: the back-off, or less if the masters said when they will be free.
-fn pause(shared: &Shared, tally: &Tally, claims: u32) -> Duration {
-    let dice = shared.entropy.dice();
-    let backoff = shared.policy.backoff(claims - 1, dice);
-    let jitter = Duration::from_micros(1_000 + dice % 10_000);
-    tally.free_in().map_or(backoff, |free| backoff.min(free + jitter))
 }
 
 /// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the

@@ -12,6 +12,7 @@ use super::entropy::Entropy;
 use super::error::Refusal;
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
+use super::queue::Queue;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::{MasterId, Quorum};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) entropy: Entropy,
     pub(crate) label: Label,
     pub(crate) keeper: Keeper,
+    pub(crate) queue: Queue,
     closed: AtomicBool,
     pub(crate) closing: Notify,
     /// Commands handed over and not answered yet, and claims without a verdict.
@@ -53,6 +55,7 @@ impl Shared {
             entropy,
             label,
             keeper: Keeper::default(),
+            queue: Queue::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
             under_way: AtomicUsize::new(0),
@@ -151,5 +154,11 @@ impl LinkWatcher for Shared {
         for stake in told {
             stake.step(|attempt, now| attempt.on_link(master, restarted, now));
         }
+        // What the connection before would have told is lost.
+        self.queue.on_changed(master, None);
+    }
+
+    fn on_changed(&self, master: MasterId, resource: Option<&[u8]>) {
+        self.queue.on_changed(master, resource);
     }
 }

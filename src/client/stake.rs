@@ -49,6 +49,8 @@ struct State {
     due: Option<Moment>,
     /// How often the hold was told of.
     reminders: u32,
+    /// Whether it is a lease, behind which the client's own waiters stand.
+    stands: bool,
 }
 
 impl State {
@@ -66,11 +68,16 @@ impl Stake {
         attempt: Attempt,
     ) -> Arc<Self> {
         let attempt = if resources.single().is_some() { attempt } else { attempt.of_several() };
+        let stands = attempt.stage() == Stage::Held;
+        if stands {
+            shared.queue.hold(&resources);
+        }
+        let state = State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0, stands };
         let stake = Arc::new(Self {
             shared: shared.clone(),
             resources,
             holder,
-            state: Mutex::new(State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0 }),
+            state: Mutex::new(state),
             valid_until: AtomicU64::new(NOT_VALID),
             changed: Notify::new(),
             number: shared.keeper.next_number(),
@@ -133,6 +140,11 @@ impl Stake {
         let sent = self.send(&mut state.attempt, now);
         self.publish(&mut state);
         let news = state.attempt.take_news();
+        let stands = state.attempt.stage() == Stage::Held;
+        let stood = std::mem::replace(&mut state.stands, stands);
+        if stands && !stood {
+            self.shared.queue.hold(&self.resources);
+        }
         if state.kept {
             let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
             let next = state.attempt.next_time().or_else(waits);
@@ -151,6 +163,9 @@ impl Stake {
             self.shared.transport.flush(sent);
             #[cfg(feature = "mutants")]
             self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
+        }
+        if stood && !stands {
+            self.shared.queue.let_go(&self.resources, self.shared.quorum.everyone());
         }
         if is_news {
             self.changed.notify_waiters();

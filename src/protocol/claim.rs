@@ -103,7 +103,9 @@ impl Attempt {
             Act::Claim | Act::Watch => match self.stage {
                 Stage::Claiming => now < self.claim_limit(),
                 // Lost already, but only this answer tells whether to somebody or to silence.
-                Stage::Failed => self.verdict.is_none() && !self.abandoned && now < self.claim_limit(),
+                Stage::Failed if self.verdict.is_none() => !self.abandoned && now < self.claim_limit(),
+                // Busy, and nothing of ours anywhere: all masters should know that somebody waits.
+                Stage::Failed => dispatch.act == Act::Watch && self.is_refused() && now < self.claim_limit(),
                 Stage::Held => now < self.deadline,
                 Stage::Lost(_) | Stage::Released => false,
             },
@@ -130,6 +132,10 @@ impl Attempt {
     /// The caller went away: a claim is undone, a lease it never saw is given back.
     pub fn abandon(&mut self, now: Moment) {
         match self.stage {
+            // Lost to certain refusals alone so far. Every command is answered once, at the latest by its timeout: what
+            // the last answers leave behind, if they leave anything, is then deleted. Not knowing yet is no reason to
+            // delete, or a lock that is merely busy would cost two commands per master and claim.
+            Stage::Failed if self.verdict.is_some() => {}
             Stage::Claiming | Stage::Failed => {
                 self.abandoned = true;
                 self.roll_back(now);
@@ -155,6 +161,11 @@ impl Attempt {
         let everyone = if mutant::on(Mutant::RefusalsNotDeleted) { whom } else { self.quorum.everyone() };
         let whom = if nothing { MasterSet::EMPTY } else { everyone };
         self.begin_release(whom, now);
+    }
+
+    /// Whether somebody else has the lock, and no master has, or may have, a key of ours as far as they answered.
+    pub(super) fn is_refused(&self) -> bool {
+        self.verdict == Some(Verdict::Contended) && !self.rolled_back
     }
 
     fn take_claims_back(&mut self) {

@@ -201,20 +201,29 @@ impl Tally {
         self.iter().filter(|(_, vote)| which(*vote)).map(|(master, _)| master).collect()
     }
 
-    /// When, at the earliest, enough masters may be free: the least wait after which granted and expired keys make
-    /// w. `None` if that was not told, or never happens by itself.
+    /// When, at the earliest, enough masters may be free: the least wait after which w of them granted, were `freed`
+    /// since, or have seen the key expire. `None` if that was not told, or never happens by itself.
+    ///
+    /// A master that is silent is not taken for a free one: it could not grant, and counting it would have those who
+    /// wait ask again and again for as long as it is down.
     #[must_use]
-    pub fn free_in(&self) -> Option<Duration> {
-        let missing = self.quorum.needed().checked_sub(self.granted().len())?;
+    pub fn free_in(&self, freed: MasterSet) -> Option<Duration> {
+        let free = self.granted().fold(freed, MasterSet::with);
+        let missing = self.quorum.needed().saturating_sub(free.len());
+        if missing == 0 {
+            return Some(Duration::ZERO);
+        }
         let mut waits: Vec<Duration> = self
             .iter()
-            .filter_map(|(_, vote)| match vote {
-                Some(Vote::Held(Incumbent { remaining: Remaining::For(left), .. })) => Some(*left),
+            .filter_map(|(master, vote)| match vote {
+                Some(Vote::Held(Incumbent { remaining: Remaining::For(left), .. })) => {
+                    (!free.contains(master)).then_some(*left)
+                }
                 _ => None,
             })
             .collect();
         waits.sort_unstable();
-        waits.get(missing.checked_sub(1)?).copied()
+        waits.get(missing - 1).copied()
     }
 }
 
@@ -232,17 +241,24 @@ mod tests {
     fn enough_masters_are_free_when_the_last_one_needed_expires() {
         let five = Quorum::majority(5).expect("five");
         let tally = |votes: [Option<Vote>; 5]| Tally::new(five, votes);
-        assert_eq!(
-            tally([held(50), held(10), held(40), held(30), held(20)]).free_in(),
-            Some(Duration::from_millis(30))
-        );
-        assert_eq!(
-            tally([held(50), held(10), Some(Vote::Granted), None, None]).free_in(),
-            Some(Duration::from_millis(50))
-        );
-        assert_eq!(tally([held(50), None, None, None, None]).free_in(), None);
+        let none = MasterSet::EMPTY;
+        let millis = |millis| Some(Duration::from_millis(millis));
+        let all_held = tally([held(50), held(10), held(40), held(30), held(20)]);
+        assert_eq!(all_held.free_in(none), millis(30));
+        assert_eq!(tally([held(50), held(10), Some(Vote::Granted), None, None]).free_in(none), millis(50));
+        assert_eq!(tally([held(50), None, None, None, None]).free_in(none), None);
         let forever = Some(Vote::Held(Incumbent { remaining: Remaining::Forever, ..Incumbent::default() }));
-        assert_eq!(tally([forever.clone(), forever.clone(), forever, held(5), held(9)]).free_in(), None);
+        let three_forever = tally([forever.clone(), forever.clone(), forever, held(5), held(9)]);
+        assert_eq!(three_forever.free_in(none), None);
+
+        // Freed since: these no longer keep anybody waiting, and none counts twice.
+        let freed = |masters: &[usize]| masters.iter().filter_map(|master| MasterId::new(*master)).collect();
+        assert_eq!(all_held.free_in(freed(&[1])), millis(30));
+        assert_eq!(all_held.free_in(freed(&[0])), millis(20));
+        assert_eq!(all_held.free_in(freed(&[0, 2, 3])), millis(0));
+        assert_eq!(three_forever.free_in(freed(&[0])), millis(9));
+        // A silent master is not a free one.
+        assert_eq!(tally([held(50), held(10), held(40), None, None]).free_in(freed(&[0])), millis(40));
     }
 
     #[test]

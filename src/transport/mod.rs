@@ -56,6 +56,12 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether `master` tells of a change of a key on which an [`Act::Watch`](crate::protocol::fanout::Act::Watch) was
+    /// refused. Where it does not, who waits has to ask again and again.
+    fn tells(&self, _master: MasterId) -> bool {
+        false
+    }
+
     /// Whether fencing tokens can be had of these masters.
     fn can_fence(&self) -> bool {
         true
@@ -78,15 +84,19 @@ pub trait Transport: fmt::Debug + Send + Sync + 'static {
         let _ = masters;
     }
 
-    /// Names the one who is told of new connections. Called once.
+    /// Names the one who is told of new connections and of changes. Called once.
     fn attach(&self, watcher: Weak<dyn LinkWatcher>);
 
     /// Ends all connections. What is unanswered is answered as unknown.
     fn close(&self);
 }
 
-/// Is told of connections.
+/// Is told of connections, and of what changes on the masters.
 pub trait LinkWatcher: Send + Sync {
     /// `master` has a new connection that takes deletes; `restarted` if it is not the process it was.
     fn on_link(&self, master: MasterId, restarted: bool);
+
+    /// The key `resource` changed on `master`, or any key may have if it is `None`. Nothing rests on being told: it
+    /// may come late, twice, for no reason, or not at all.
+    fn on_changed(&self, master: MasterId, resource: Option<&[u8]>);
 }

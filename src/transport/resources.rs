@@ -15,10 +15,10 @@ const SHOWN: usize = 8;
 /// One resource, or several that are locked all or none. Cheap to clone.
 ///
 /// Each one's bytes are a key of its own and nothing is joined: `ab` and `c` are not `a` and `bc`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resources(Kind);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     One(Bytes),
     /// None, or at least two.

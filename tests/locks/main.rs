@@ -23,3 +23,4 @@ mod rollback;
 mod secrets;
 mod several;
 mod telling;
+mod waiting;

@@ -6,8 +6,9 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -86,13 +87,22 @@ pub(crate) struct Done {
     pub(crate) vote: Vote,
 }
 
+/// A client as the masters know it.
+#[derive(Debug)]
+struct Client {
+    watcher: Option<Weak<dyn LinkWatcher>>,
+    /// For each master, what is to be told to this client, and the keys of which it is, once each.
+    told: Vec<Wire<Bytes>>,
+    tracked: Vec<BTreeSet<Bytes>>,
+}
+
 /// The masters and all between them and the client. Clones are the same network.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     masters: Arc<Vec<Arc<Mutex<Master>>>>,
     weather: Arc<Mutex<Vec<Weather>>>,
     done: Arc<Mutex<Vec<Done>>>,
-    watcher: Arc<OnceLock<Weak<dyn LinkWatcher>>>,
+    clients: Arc<Mutex<Vec<Client>>>,
     start: Instant,
     /// What the clock showed then.
     origin: Moment,
@@ -108,7 +118,7 @@ impl Network {
             masters: Arc::new((0..masters).map(|_| Arc::default()).collect()),
             weather: Arc::new(Mutex::new(vec![Weather::CALM; masters])),
             done: Arc::default(),
-            watcher: Arc::default(),
+            clients: Arc::default(),
             start: Instant::now(),
             origin: Moment::from_nanos(1_000_000_000),
             runtime: Handle::current(),
@@ -204,10 +214,34 @@ impl Network {
         locked(&self.done).clone()
     }
 
-    /// The client gets a new connection to `master`.
+    /// The clients get a new connection to `master`, which has forgotten what it was to tell.
     pub(crate) fn reconnect(&self, master: usize, restarted: bool) {
-        if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade) {
-            watcher.on_link(MasterId::new(master).expect("in range"), restarted);
+        let watchers: Vec<_> = locked(&self.clients)
+            .iter_mut()
+            .filter_map(|client| {
+                client.tracked[master].clear();
+                client.watcher.as_ref().and_then(Weak::upgrade)
+            })
+            .collect();
+        let master = MasterId::new(master).expect("in range");
+        watchers.into_iter().for_each(|watcher| watcher.on_link(master, restarted));
+    }
+
+    /// What a master with client tracking does: a read is noted, a change by another is told once. Expiries are not.
+    fn track(&self, master: usize, by: usize, ask: &Ask, vote: &Vote, due: Instant) {
+        let mut clients = locked(&self.clients);
+        for key in ask.keys() {
+            match (ask.dispatch().act, vote) {
+                (Act::Watch, Vote::Held(_)) => drop(clients[by].tracked[master].insert(key.clone())),
+                (_, Vote::Granted) => {
+                    for (nth, client) in clients.iter_mut().enumerate() {
+                        if client.tracked[master].remove(key) && nth != by {
+                            let _ = client.told[master].send((due, key.clone()));
+                        }
+                    }
+                }
+                _ => {}
+            }
         }
     }
 }
@@ -248,6 +282,8 @@ pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Wires {
     names: Vec<String>,
     network: Network,
+    /// Which of the network's clients this is.
+    number: usize,
     unsent: Vec<Wire<(Ask, Instant)>>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -257,9 +293,12 @@ impl Wires {
         let mut wires = Self {
             names: (1..=network.masters()).map(|nth| format!("m{nth}.test")).collect(),
             network: network.clone(),
+            number: locked(&network.clients).len(),
             unsent: Vec::new(),
             tasks: Vec::new(),
         };
+        let tracked = vec![BTreeSet::new(); network.masters()];
+        locked(&network.clients).push(Client { watcher: None, told: Vec::new(), tracked });
         (0..network.masters()).for_each(|master| wires.lay(master));
         wires
     }
@@ -269,12 +308,21 @@ impl Wires {
         let back = self.wire(|(ask, vote, number): (Ask, Vote, Option<u64>)| {
             ask.answer_numbered(vote, number, Link(1));
         });
+        let (network, client) = (self.network.clone(), self.number);
+        let told = self.wire(move |key: Bytes| {
+            let watcher = locked(&network.clients)[client].watcher.as_ref().and_then(Weak::upgrade);
+            if let Some(watcher) = watcher {
+                watcher.on_changed(MasterId::new(master).expect("in range"), Some(&key));
+            }
+        });
+        locked(&self.network.clients)[client].told.push(told);
         let network = self.network.clone();
         let timeout = lost.clone();
         let (there, _) = wire(move |(ask, sent): (Ask, Instant)| {
             let weather = locked(&network.weather)[master];
             let (now, dispatch) = (Instant::now(), *ask.dispatch());
             let (vote, number) = locked(&network.masters[master]).answer(&ask, network.now());
+            network.track(master, client, &ask, &vote, now + weather.back);
             let (act, holder) = (dispatch.act, ask.holder());
             let resource = ask.keys().first().cloned().unwrap_or_default();
             locked(&network.done).push(Done {
@@ -348,8 +396,12 @@ impl Transport for Wires {
             .map_err(|unsent| Refused::new(unsent.0.1.0, Fault::Closed))
     }
 
+    fn tells(&self, master: MasterId) -> bool {
+        !locked(&self.network.weather)[master.index()].down
+    }
+
     fn attach(&self, watcher: Weak<dyn LinkWatcher>) {
-        let _ = self.network.watcher.set(watcher);
+        locked(&self.network.clients)[self.number].watcher = Some(watcher);
     }
 
     /// What is on its way to a master arrives all the same.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use ::fred::bytes_utils::Str;
 use ::fred::clients::Client;
 use ::fred::error::Error;
-use ::fred::interfaces::{KeysInterface, LuaInterface};
+use ::fred::interfaces::{ClientInterface, KeysInterface, LuaInterface};
 use ::fred::types::{Expiration, Key, SetOptions, Value};
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -63,8 +63,8 @@ impl Call {
         Self { reply, asks: Vec::new(), kind: Kind::Batch, sent: Instant::now() }
     }
 
-    /// Makes the call ready for its first poll, which sends it.
-    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str) {
+    /// Makes the call ready for its first poll, which sends it. `tells`: the master tells of changes, if asked.
+    pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str, tells: bool) {
         let (kind, request) = match self.asks.as_slice() {
             asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts, run_id)),
             [ask] => match (ask.single(), ask.dispatch().act) {
@@ -78,7 +78,11 @@ impl Call {
         };
         self.kind = kind;
         self.sent = Instant::now();
-        self.reply.set(request.send(client.clone()));
+        if tells && self.asks.iter().any(|ask| ask.dispatch().act == Act::Watch) {
+            self.reply.set(request.send_and_be_told(client.clone()));
+        } else {
+            self.reply.set(request.send(client.clone()));
+        }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Value, Error>> {
@@ -185,6 +189,13 @@ impl Request {
         }
         args.extend(process(asks, run_id));
         Self::Script { script, keys, args }
+    }
+
+    /// Has the master remember the keys that the call reads. Both commands go out in one poll, so that nothing else
+    /// does in between; where the first fails, nothing will be told, and whoever waits asks again in time.
+    async fn send_and_be_told(self, client: Client) -> Result<Value, Error> {
+        let told = client.clone();
+        tokio::join!(told.client_caching::<()>(true), self.send(client)).1
     }
 
     async fn send(self, client: Client) -> Result<Value, Error> {

@@ -180,7 +180,8 @@ impl Connection {
 
 /// What a user of this client must be allowed to do.
 const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
-                   +script|load +hmget +hset +exists +info +hello +client|id (for fencing also +hgetall +time)";
+                   +script|load +hmget +hset +exists +info +hello +client|id \
+                   (to be told of releases also +client|caching +client|tracking, for fencing also +hgetall +time)";
 
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {

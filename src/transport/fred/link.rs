@@ -51,6 +51,8 @@ pub(super) struct Wire {
     task: ConnectionTask,
     link: Link,
     scripts: Scripts,
+    /// Whether the master tells of changes, if asked.
+    tells: bool,
     run_id: Str,
     calls: VecDeque<Call>,
     spare: Vec<Call>,
@@ -83,6 +85,7 @@ impl Wire {
         task: ConnectionTask,
         link: Link,
         scripts: Scripts,
+        tells: bool,
         run_id: Str,
         round_trip: Duration,
     ) -> Self {
@@ -91,6 +94,7 @@ impl Wire {
             task,
             link,
             scripts,
+            tells,
             run_id,
             calls: VecDeque::new(),
             spare: Vec::new(),
@@ -192,7 +196,8 @@ impl Wire {
             return;
         }
         self.crowded = call.asks.len() > 1;
-        call.prepare(&self.client, if by_text { &Scripts::Text } else { &self.scripts }, &self.run_id);
+        let scripts = if by_text { &Scripts::Text } else { &self.scripts };
+        call.prepare(&self.client, scripts, &self.run_id, self.tells);
         self.calls.push_back(call);
     }
 

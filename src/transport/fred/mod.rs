@@ -28,6 +28,7 @@ mod supervisor;
 mod survey;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
+mod tracking;
 mod transport;
 mod wiretap;
 

@@ -1,10 +1,12 @@
 //! One master's supervisor: connects, admits, lets the connection work, and starts again when it ends.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use ::fred::bytes_utils::Str;
+use ::fred::clients::Client;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -15,6 +17,7 @@ use super::link::{End, Wire};
 use super::outbox::Gate;
 use super::post::Post;
 use super::register::{Register, Seen};
+use super::tracking::{Change, Changes};
 use crate::protocol::fanout::Link;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::MasterId;
@@ -53,6 +56,8 @@ pub(super) struct Common {
     pub(super) watcher: OnceLock<Weak<dyn LinkWatcher>>,
     pub(super) changed: Notify,
     pub(super) dice: fn() -> u64,
+    /// Whether it was said already that a master does not tell of changes.
+    pub(super) told_untold: AtomicBool,
 }
 
 /// One master.
@@ -64,6 +69,8 @@ pub(super) struct Master {
     pub(super) post: Post,
     pub(super) part: Arc<Part>,
     pub(super) status: Mutex<Status>,
+    /// Whether the connection tells of changes.
+    pub(super) tells: AtomicBool,
     pub(super) common: Arc<Common>,
 }
 
@@ -136,11 +143,12 @@ impl Master {
             Err(why) => return End::Closed(why),
         };
         let Connection { client, task, info, round_trip } = connection;
+        let mut changes = self.track(&client).await;
         let run_id = Str::from(info.run_id.to_string());
-        let wire = Wire::new(client.clone(), task, link, scripts, run_id, round_trip);
+        let wire = Wire::new(client.clone(), task, link, scripts, changes.is_told(), run_id, round_trip);
         let line = Line { client: client.clone(), run_id: info.run_id.clone() };
         let mut quarantine = self.open(joined, &line);
-        if let Some(watcher) = self.common.watcher.get().and_then(Weak::upgrade) {
+        if let Some(watcher) = self.watcher() {
             watcher.on_link(self.id, seen == Seen::Changed);
         }
         let down_ms = u64::try_from(down.as_millis()).unwrap_or(u64::MAX);
@@ -156,6 +164,10 @@ impl Master {
             tokio::select! {
                 biased;
                 end = &mut drive => return end,
+                change = changes.next() => {
+                    self.tell(&change);
+                    continue;
+                }
                 () = over => {}
             }
             tokio::select! {
@@ -167,6 +179,35 @@ impl Master {
                 },
             }
         }
+    }
+
+    /// Asks the master to tell of changes. Without that, who waits asks again and again instead.
+    async fn track(&self, client: &Client) -> Changes {
+        let changes = match self.common.purpose {
+            Purpose::Release => Changes::untold(),
+            Purpose::Vote(_) => Changes::on(client).await.unwrap_or_else(|why| {
+                if !self.common.told_untold.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(master = %self.name, why, "waiting by polling: to be told of releases, the user needs +client|tracking +client|caching");
+                }
+                Changes::untold()
+            }),
+        };
+        self.tells.store(changes.is_told(), Ordering::Relaxed);
+        changes
+    }
+
+    fn tell(&self, change: &Change) {
+        let Some(watcher) = self.watcher() else { return };
+        match change {
+            Change::Of(changed) => {
+                changed.keys.iter().for_each(|key| watcher.on_changed(self.id, Some(key.as_bytes())));
+            }
+            Change::OfAnything => watcher.on_changed(self.id, None),
+        }
+    }
+
+    fn watcher(&self) -> Option<Arc<dyn LinkWatcher>> {
+        self.common.watcher.get().and_then(Weak::upgrade)
     }
 
     /// Opens the outbox as far as `joined` allows; until when that is deletes only.
@@ -186,6 +227,7 @@ impl Master {
     }
 
     fn fall(&self, status: Status) {
+        self.tells.store(false, Ordering::Relaxed);
         let why = match &status {
             Status::Twin(twin) => format!("it is the same server as {twin} (one run_id)"),
             Status::Down(why) => why.clone(),

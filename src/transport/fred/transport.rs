@@ -1,5 +1,6 @@
 //! All masters of one client.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ impl FredTransport {
             watcher: OnceLock::new(),
             changed: Notify::new(),
             dice,
+            told_untold: AtomicBool::new(false),
         });
         let masters: Vec<Arc<Master>> = dialers
             .into_iter()
@@ -66,6 +68,7 @@ impl FredTransport {
                     dialer,
                     post: Post::new(),
                     status: Mutex::new(Status::Dialling),
+                    tells: AtomicBool::new(false),
                     common: common.clone(),
                 }))
             })
@@ -129,6 +132,10 @@ impl Transport for FredTransport {
 
     fn abstains(&self, master: MasterId) -> Option<Fault> {
         self.masters.get(master.index())?.post.outbox.fault()
+    }
+
+    fn tells(&self, master: MasterId) -> bool {
+        self.masters.get(master.index()).is_some_and(|master| master.tells.load(Ordering::Relaxed))
     }
 
     fn can_fence(&self) -> bool {

@@ -1,0 +1,497 @@
+//! Waiting: the line within a client, and being told by the masters (rule 16).
+//!
+//! Clients here pause for seconds between claims unless a test says otherwise, so that whoever gets a lock sooner was
+//! told of it, or stood behind its own client's lock.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use quorlock::{AcquireError, Guard, LockRequest, Policy, Redlock};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::fleet::{
+    Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, pause, policy, run, timed,
+};
+use crate::proxy::Paths;
+use crate::secrets::log;
+
+/// Less than the shortest pause of [`patient`], so that nobody gets a lock in this by asking again.
+const TOLD: Duration = ms(4_000);
+
+/// The shortest pause between claims is 5 s.
+const fn patient() -> Policy {
+    policy().with_backoff(ms(20_000), ms(20_000))
+}
+
+const fn eager() -> Policy {
+    policy().with_backoff(ms(20), ms(100))
+}
+
+type Acquiring = JoinHandle<Result<Guard, AcquireError>>;
+
+fn waiter(client: &Redlock, resource: &str) -> Acquiring {
+    spawn(client.on(resource).wait(ms(30_000)))
+}
+
+fn spawn(request: LockRequest) -> Acquiring {
+    tokio::spawn(async move { request.acquire().await })
+}
+
+/// Held on all masters, so that nobody gets some of them meanwhile.
+async fn hold(fleet: &Fleet, client: &Redlock, resource: &str) -> Guard {
+    let guard = client.on(resource).acquire().await.unwrap();
+    eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
+    guard
+}
+
+/// Until somebody waits for the key on all masters, told when it changes.
+async fn somebody_waits(fleet: &Fleet, masters: impl IntoIterator<Item = usize>) {
+    for index in masters {
+        eventually("a waiter", SOON, || fleet.stat(index, "tracking_total_keys") > 0).await;
+    }
+}
+
+/// It has the lock, and got it without asking again after a pause.
+async fn told(acquiring: Acquiring) -> Guard {
+    let (guard, took) = timed(acquiring).await;
+    println!("told after {took:?}");
+    assert!(took < TOLD, "only after {took:?}");
+    guard.unwrap().unwrap()
+}
+
+/// SETs on the key, plain ones and those in scripts.
+async fn claims(monitor: &mut Monitor<'_>, key: &str) -> usize {
+    pause(ms(30)).await;
+    monitor.commands().iter().filter(|heard| heard.is("SET") && heard.names(key)).count()
+}
+
+// B57: 300 rounds there; each of these would take seconds without being told
+#[test]
+fn a_waiter_is_told_of_a_release_by_another_client() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        for round in 0..20 {
+            let key = format!("r{round}");
+            let guard = hold(&fleet, &holder, &key).await;
+            let waits = waiter(&other, &key);
+            somebody_waits(&fleet, 0..5).await;
+            assert!(!waits.is_finished());
+            assert!(guard.release().await.is_freed());
+            let _ = told(waits).await.release().await;
+        }
+        fleet.nothing_left(SOON).await;
+    });
+}
+
+// B57: the holder is killed, and the key goes by its ttl
+#[test]
+fn a_waiter_knows_when_the_key_of_a_dead_holder_expires() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        for index in 0..5 {
+            assert!(fleet.ask(index, &["SET", "r", "dead", "PX", "1500"]).is_ok());
+        }
+        let (guard, took) = timed(fleet.client().await.on("r").wait(ms(30_000)).acquire()).await;
+        assert!(took < TOLD, "{took:?}");
+        drop(guard.unwrap());
+    });
+}
+
+// Rule 16: the release falls between the refusal of the plain claim and the first one that asks to be told
+#[test]
+fn a_release_before_a_waiter_asked_to_be_told_is_not_missed() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let paths = Paths::to(&fleet).await;
+        let client = client(fleet.builder().masters(paths.urls())).await;
+        fleet.occupy(0..5, "r");
+        let mut monitor = Monitor::on(&fleet[0]);
+        paths.0.iter().for_each(|path| path.delay_replies(ms(150)));
+        let waits = waiter(&client, "r");
+        let mut claimed = 0;
+        eventually("the plain claim", SOON, || {
+            claimed += monitor.commands().iter().filter(|heard| heard.is("SET")).count();
+            claimed > 0
+        })
+        .await;
+        fleet.tell(0..5, &["SET", "r", "x", "PX", "1"]);
+        drop(told(waits).await);
+    });
+}
+
+// Rule 16: a renewal changes the key too
+#[test]
+fn a_holders_renewals_wake_a_waiter_that_then_waits_on() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        let guard = holder.on("r").ttl(ms(1_500)).acquire().await.unwrap();
+        let mut monitor = Monitor::on(&fleet[0]);
+        let waits = waiter(&other, "r");
+        // Renewed every half a second.
+        pause(ms(2_600)).await;
+        assert!(guard.is_valid() && !waits.is_finished());
+        let claims = claims(&mut monitor, "r").await;
+        assert!((3..=24).contains(&claims), "{claims} claims for five renewals");
+        assert!(guard.release().await.is_freed());
+        drop(told(waits).await);
+    });
+}
+
+// Rule 16: what this client changes itself is told to it as well
+#[test]
+fn a_waiter_behind_its_own_clients_lock_asks_nobody_and_follows_its_release() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        for renewed in [false, true] {
+            let request = client.on("r").ttl(ms(1_500));
+            let guard = if renewed { request } else { request.no_renewal().ttl(ms(15_000)) };
+            let guard = guard.acquire().await.unwrap();
+            let mut monitor = Monitor::on(&fleet[0]);
+            let waits = waiter(&client, "r");
+            pause(ms(1_700)).await;
+            assert_eq!(claims(&mut monitor, "r").await, 0, "claims on a lock this client has");
+            assert!(guard.release().await.is_freed());
+            let next = told(waits).await;
+            eventually("five keys", SOON, || fleet.backing(&next) == 5).await;
+            assert!(next.release().await.is_freed());
+            assert_eq!(claims(&mut monitor, "r").await, 1);
+        }
+    });
+}
+
+// The other ways in which a lock of the same client ends
+#[test]
+fn a_waiter_follows_its_own_clients_lock_however_that_ends() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        // Dropped.
+        let guard = client.on("dropped").acquire().await.unwrap();
+        let waits = waiter(&client, "dropped");
+        pause(ms(50)).await;
+        drop(guard);
+        drop(told(waits).await);
+        // Lost: its key expires.
+        let guard = client.on("lost").ttl(ms(1_000)).no_renewal().acquire().await.unwrap();
+        let next = told(waiter(&client, "lost")).await;
+        assert!(!guard.is_valid() && next.is_valid());
+        // Left to another process, and given back in its name.
+        let guard = client.on("left").acquire().await.unwrap();
+        let waits = waiter(&client, "left");
+        pause(ms(50)).await;
+        let holder = guard.abandon();
+        somebody_waits(&fleet, 0..5).await;
+        pause(ms(100)).await;
+        assert!(!waits.is_finished());
+        assert!(client.release_as("left", &holder).await.unwrap().is_freed());
+        drop(told(waits).await);
+    });
+}
+
+// Rule 16
+#[test]
+fn masters_that_die_between_claim_and_release_hold_up_no_waiter() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        let guard = hold(&fleet, &holder, "r").await;
+        let waits = waiter(&other, "r");
+        somebody_waits(&fleet, 0..5).await;
+        fleet.kill([0, 4]);
+        pause(ms(100)).await;
+        assert!(guard.release().await.is_freed());
+        let guard = told(waits).await;
+        assert_eq!(fleet.backing(&guard), 3);
+    });
+}
+
+// Rule 16: what a connection was to be told is lost with it
+#[test]
+fn a_waiter_is_told_on_the_next_connection_too() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        let guard = hold(&fleet, &holder, "r").await;
+        let waits = waiter(&other, "r");
+        somebody_waits(&fleet, 0..5).await;
+        fleet.hang_up(0..5);
+        somebody_waits(&fleet, 0..5).await;
+        pause(ms(300)).await;
+        assert!(!waits.is_finished());
+        assert!(guard.release().await.is_freed());
+        drop(told(waits).await);
+    });
+}
+
+// B69 of keys: pitfall 3
+#[test]
+fn a_key_without_a_ttl_is_told_of_and_asked_for_no_oftener_than_the_back_off_says() {
+    run(async {
+        let fleet = Fleet::with(eager()).await;
+        let client = fleet.client().await;
+        let mark = log().len();
+        fleet.tell(0..5, &["SET", "r", "somebody"]);
+        let mut monitor = Monitor::on(&fleet[0]);
+        let refusal = contended(client.on("r").wait(ms(1_500)).acquire().await.unwrap_err());
+        assert!(refusal.to_string().contains("never expires by itself"), "{refusal}");
+        let claims = claims(&mut monitor, "r").await;
+        assert!(claims > 3 && claims <= 1_500 / 25 + 3, "{claims} claims");
+        let said = log().since(mark);
+        assert_eq!(said.matches("waits for a key without a ttl").count(), 1, "{said}");
+        // By hand, as the error says.
+        let client = crate::fleet::client(fleet.builder().policy(patient())).await;
+        let waits = waiter(&client, "r");
+        somebody_waits(&fleet, 0..5).await;
+        (0..5).for_each(|index| drop(fleet.ask(index, &["DEL", "r"])));
+        drop(told(waits).await);
+    });
+}
+
+// FLUSHALL is told without a key, which the client does not hear: the back-off covers it
+#[test]
+fn a_flush_frees_a_waiter_after_the_longest_pause_at_the_latest() {
+    run(async {
+        let fleet = Fleet::with(eager()).await;
+        let client = fleet.client().await;
+        fleet.occupy(0..5, "r");
+        let waits = waiter(&client, "r");
+        somebody_waits(&fleet, 0..5).await;
+        fleet.tell(0..5, &["FLUSHALL"]);
+        drop(told(waits).await);
+    });
+}
+
+// Rule 16: with wait 0 nothing is armed
+#[test]
+fn without_a_wait_nobody_asks_to_be_told() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        fleet.occupy(0..5, "r");
+        for _ in 0..10 {
+            contended(client.on("r").try_acquire().await.unwrap_err());
+        }
+        pause(ms(50)).await;
+        assert!((0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 0));
+        contended(client.on("r").wait(ms(200)).acquire().await.unwrap_err());
+        assert!((0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 1));
+    });
+}
+
+// Rule 16: without the right, by asking again
+#[test]
+fn a_user_that_may_not_be_told_polls_and_is_warned_once() {
+    run(async {
+        let fleet = Fleet::with(eager()).await;
+        fleet.tell(0..3, &["ACL", "SETUSER", "lock", "on", ">pw", "~*", "+@all", "-client|tracking"]);
+        fleet.tell(3..5, &["ACL", "SETUSER", "lock", "on", ">pw", "~*", "+@all", "-client|caching"]);
+        let mark = log().len();
+        let poller = client(fleet.builder().credentials("lock", "pw")).await;
+        let holder = fleet.client().await;
+        for _ in 0..3 {
+            let guard = hold(&fleet, &holder, "r").await;
+            let waits = waiter(&poller, "r");
+            pause(ms(300)).await;
+            assert!(guard.release().await.is_freed());
+            let _ = told(waits).await.release().await;
+        }
+        fleet.hang_up(0..5);
+        crate::fleet::voters(&poller, 5).await;
+        let said = log().since(mark);
+        let warnings = said.lines().filter(|line| line.contains("+client|tracking")).count();
+        assert_eq!(warnings, 1, "{said}");
+    });
+}
+
+// B82: wherever in the line
+#[test]
+fn a_waiter_that_goes_away_holds_up_nobody() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, client) = (fleet.client().await, fleet.client().await);
+        for behind_own in [true, false] {
+            let holder = if behind_own { &client } else { &holder };
+            let guard = hold(&fleet, holder, "r").await;
+            let mut waiters = Vec::new();
+            for _ in 0..4 {
+                waiters.push(waiter(&client, "r"));
+                pause(ms(20)).await;
+            }
+            if !behind_own {
+                somebody_waits(&fleet, 0..5).await;
+            }
+            // One in the middle, then the one in front.
+            waiters.remove(1).abort();
+            waiters.remove(0).abort();
+            pause(ms(20)).await;
+            if !behind_own {
+                pause(ms(100)).await;
+            }
+            assert!(guard.release().await.is_freed());
+            let _ = told(waiters.remove(0)).await.release().await;
+            let _ = told(waiters.remove(0)).await.release().await;
+        }
+        fleet.nothing_left(SOON).await;
+    });
+}
+
+// B86
+#[test]
+fn closing_ends_every_wait() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, client) = (fleet.client().await, fleet.client().await);
+        let guard = hold(&fleet, &holder, "r").await;
+        let own = client.on("own").acquire().await.unwrap();
+        let mut waiters: Vec<_> = (0..3).map(|_| waiter(&client, "r")).collect();
+        waiters.extend((0..3).map(|_| waiter(&client, "own")));
+        somebody_waits(&fleet, 0..5).await;
+        let (report, took) = timed(client.close()).await;
+        assert!(report.released == 1 && took < TOLD, "{report:?} {took:?}");
+        for waiter in waiters {
+            assert!(matches!(waiter.await.unwrap(), Err(AcquireError::Closed)));
+        }
+        assert!(guard.is_valid() && !own.is_valid());
+    });
+}
+
+// B58, and rule 16: every wait is bounded, also in the line
+#[test]
+fn a_wait_in_the_line_ends_in_time_and_says_why() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, client) = (fleet.client().await, fleet.client().await);
+        let own = client.on("own").acquire().await.unwrap();
+        let (error, took) = timed(client.on("own").wait(ms(300)).acquire()).await;
+        let refusal = contended(error.unwrap_err());
+        assert!(took >= ms(300) && took < TOLD, "{took:?}");
+        assert!(
+            refusal.claims() == 0 && refusal.to_string().contains("this client has the lock"),
+            "{refusal}"
+        );
+        drop(own);
+        let theirs = hold(&fleet, &holder, "r").await;
+        let first = waiter(&client, "r");
+        somebody_waits(&fleet, 0..5).await;
+        let (error, took) = timed(client.on("r").wait(ms(300)).acquire()).await;
+        let refusal = contended(error.unwrap_err());
+        assert!(took >= ms(300) && took < TOLD, "{took:?}");
+        assert!(refusal.claims() == 0 && refusal.tally().held().len() >= 3, "{refusal}");
+        assert!(refusal.to_string().contains(&theirs.holder().to_string()), "{refusal}");
+        // The one in front, on a claim of its own.
+        first.abort();
+        let (error, took) = timed(client.on("r").wait(ms(300)).acquire()).await;
+        assert!(contended(error.unwrap_err()).claims() >= 2);
+        assert!(took >= ms(300) && took < TOLD, "{took:?}");
+    });
+}
+
+// Issue 7: first come, first served within a client
+#[test]
+fn waiters_of_one_client_get_the_lock_in_the_order_they_came() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        let guard = client.on("r").acquire().await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = JoinSet::new();
+        for nth in 0..30 {
+            let (request, order) = (client.on("r").wait(ms(30_000)), order.clone());
+            let (in_line, stands) = tokio::sync::oneshot::channel();
+            tasks.spawn(async move {
+                let mut acquiring = pin!(request.acquire());
+                let waits = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await;
+                assert!(waits);
+                in_line.send(()).unwrap();
+                let guard = acquiring.await.unwrap();
+                order.lock().unwrap().push(nth);
+                let _ = guard.release().await;
+            });
+            stands.await.unwrap();
+        }
+        assert!(guard.release().await.is_freed());
+        tasks.join_all().await;
+        assert_eq!(*order.lock().unwrap(), (0..30).collect::<Vec<_>>());
+    });
+}
+
+// B51; and fairness between clients, which share nothing but the masters
+#[test]
+fn clients_that_start_together_all_get_their_turns() {
+    const ROUNDS: usize = 12;
+    run(async {
+        let fleet = Fleet::start().await;
+        let inside = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        let start = Arc::new(tokio::sync::Barrier::new(5));
+        for _ in 0..5 {
+            let (client, inside, start) = (fleet.client().await, inside.clone(), start.clone());
+            tasks.spawn(async move {
+                for _ in 0..ROUNDS {
+                    start.wait().await;
+                    let guard = client.on("r").wait(ms(20_000)).acquire().await.unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two inside");
+                    pause(ms(5)).await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    let _ = guard.release().await;
+                }
+            });
+        }
+        tasks.join_all().await;
+        fleet.nothing_left(SOON).await;
+    });
+}
+
+// Rule 16: lists wait in a line of their own
+#[test]
+fn a_list_waits_for_what_its_own_client_holds_and_keeps_nobody_from_the_rest() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        let a = client.on("a").acquire().await.unwrap();
+        let both = spawn(client.lock_all(["a", "b"]).ttl(ms(15_000)).wait(ms(30_000)));
+        pause(ms(50)).await;
+        // Who has a part of the list and wants more is not held up by those who wait for the list.
+        let (b, took) = timed(client.on("b").acquire()).await;
+        assert!(took < TOLD, "{took:?}");
+        assert!(!both.is_finished());
+        assert!(a.release().await.is_freed());
+        pause(ms(50)).await;
+        assert!(!both.is_finished());
+        assert!(b.unwrap().release().await.is_freed());
+        let both = told(both).await;
+        let again = waiter(&client, "b");
+        pause(ms(50)).await;
+        assert!(!again.is_finished());
+        assert!(both.release().await.is_freed());
+        drop(told(again).await);
+    });
+}
+
+// A list is told of each of its keys
+#[test]
+fn a_list_is_told_of_a_release_by_another_client() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        for keys in [["a", "b"], ["b", "c"], ["c", "a"]] {
+            let guard = hold(&fleet, &holder, keys[1]).await;
+            let waits = spawn(other.lock_all(keys).ttl(ms(15_000)).wait(ms(30_000)));
+            somebody_waits(&fleet, 0..5).await;
+            pause(ms(100)).await;
+            assert!(guard.release().await.is_freed());
+            let _ = told(waits).await.release().await;
+            eventually("nobody waits", SOON, || {
+                (0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 0)
+            })
+            .await;
+        }
+    });
+}
