@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quorlock::Hold;
 use quorlock::protocol::fanout::{Act, Dispatch};
+use quorlock::protocol::fencing::FencingToken;
 use quorlock::protocol::time::Moment;
 use quorlock::protocol::votes::Vote;
 
@@ -34,6 +35,8 @@ pub(crate) struct Life {
     pub(crate) lost: Option<u64>,
     /// When the holder gave it back, in whatever way.
     pub(crate) given_back: Option<u64>,
+    /// Its fencing token, if it was asked for.
+    token: Option<FencingToken>,
     /// It was valid then, and the release was waited for.
     released: bool,
 }
@@ -64,6 +67,11 @@ pub(crate) struct Before {
     passed: bool,
     /// How many deletes the master was sent.
     releases: u32,
+}
+
+/// Whether a grant has the key there, for a ttl from then on.
+const fn keeps(act: Act) -> bool {
+    matches!(act, Act::Claim | Act::Watch | Act::Renew | Act::Heal)
 }
 
 #[derive(Debug)]
@@ -136,6 +144,7 @@ impl Book {
             capped: false,
             lost: None,
             given_back: None,
+            token: None,
             released: false,
         });
         life.commands += 1;
@@ -188,7 +197,7 @@ impl Book {
     ) {
         let Some(life) = self.lives.get_mut(holder) else { return };
         let granted = *vote == Vote::Granted;
-        if dispatch.act.votes() && granted {
+        if keeps(dispatch.act) && granted {
             life.seats[dispatch.to.index()].set = Some(now);
         }
         let right = match dispatch.act {
@@ -265,7 +274,7 @@ impl Book {
             return;
         }
         let seat = &life.seats[dispatch.to.index()];
-        if before.over && dispatch.act.votes() && *vote == Vote::Granted {
+        if before.over && keeps(dispatch.act) && *vote == Vote::Granted {
             sights.saw(Sight::LateGrant);
             if seat.releasing == 0 && seat.releases == before.releases {
                 let words = format!(
@@ -296,10 +305,16 @@ impl Book {
     /// Somebody has the guard.
     pub(crate) fn on_granted(&mut self, hold: &Hold, capped: bool, now: u64, sights: &mut Sights) {
         let holder = Bytes::copy_from_slice(hold.holder().as_bytes());
+        let clock = self.lives.get(&holder).map(|life| self.clocks[life.client].clone());
+        let token = clock.and_then(|clock| clock.unseen(|| hold.fence().ok()));
+        if token.is_some() {
+            sights.saw(Sight::Fenced);
+        }
         if let Some(life) = self.lives.get_mut(&holder) {
             life.granted = Some(now);
             life.hold = Some(hold.clone());
             life.capped = capped;
+            life.token = token;
         }
         self.look(&holder, now, sights);
     }
@@ -393,6 +408,32 @@ impl Book {
                     self.breach(Promise::Exclusion, begin.min(now), words);
                 }
             }
+        }
+    }
+
+    /// Tokens rise with every hold of a resource.
+    pub(crate) fn check_tokens(&mut self, now: u64) {
+        let mut tokens: BTreeMap<&Bytes, Vec<(u64, FencingToken, usize)>> = BTreeMap::new();
+        for life in self.lives.values() {
+            if let (Some(granted), Some(token)) = (life.granted, life.token) {
+                life.keys
+                    .iter()
+                    .for_each(|key| tokens.entry(key).or_default().push((granted, token, life.nth)));
+            }
+        }
+        let mut breaches = Vec::new();
+        for held in tokens.values_mut() {
+            held.sort_unstable();
+            for pair in held.windows(2) {
+                let ((_, before, first), (at, token, second)) = (pair[0], pair[1]);
+                if token <= before {
+                    breaches
+                        .push((at, format!("h{second} has the token {token} after h{first} had {before}")));
+                }
+            }
+        }
+        for (at, words) in breaches {
+            self.breach(Promise::Tokens, at.min(now), words);
         }
     }
 

@@ -76,6 +76,12 @@ mutants! {
     links_are_not_swept: LinksNotSwept breaks Ghost where Plan::looks_for_ghosts, by 213;
     links_are_swept_once: SweptOnce breaks Ghost where Plan::looks_for_ghosts, by 289;
     doubt_ends_anywhere: DoubtEndsAnywhere breaks Ghost where Plan::looks_for_ghosts, by 289;
+    the_greatest_is_the_token: GreatestIsToken breaks Tokens where any, by 0;
+    the_least_is_the_token: LeastIsToken breaks Tokens where any, by 0;
+    raising_is_not_awaited: RaiseNotAwaited breaks Tokens where any, by 0;
+    any_counter_is_raised: RaisedAnywhere breaks Tokens where any, by 0;
+    counters_are_not_recovered: RecoverySkipped breaks Tokens where any, by 0;
+    counters_are_recovered_from_too_few: RecoveryReadsTooFew breaks Tokens where any, by 0;
     the_clock_is_read_late: ClockReadLate breaks Exclusion where |plan| plan.stalls > 0, by 229;
     a_dropped_claim_is_not_undone: DropNotUndone breaks RollBack where any, by 2;
     a_loss_that_was_seen_is_forgotten: SeenLossForgotten breaks StickyLoss where |plan| plan.stalls > 0, by 44;

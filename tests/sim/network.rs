@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quorlock::protocol::fanout::Link;
+use quorlock::protocol::fencing::{self, Counters};
+use quorlock::protocol::quorum::Quorum;
 use quorlock::protocol::votes::{Fault as Reason, Vote};
 use quorlock::transport::LinkWatcher;
 
@@ -25,7 +27,7 @@ impl World {
         let ask = call.ask.take()?;
         self.take_back(call.times_out);
         self.wires[call.client][call.master].under_way.remove(&id);
-        Some((Waiting { ask, number: call.number }, call.link, call.master))
+        Some((Waiting { ask, number: call.number, took: call.took }, call.link, call.master))
     }
 
     pub(crate) fn note_answer(
@@ -92,7 +94,7 @@ impl World {
                 continue;
             }
             if let Some(ask) = call.ask.take() {
-                unanswered.push((Waiting { ask, number: call.number }, link));
+                unanswered.push((Waiting { ask, number: call.number, took: call.took }, link));
                 self.take_back(call.times_out);
             }
             if call.answer.is_some() {
@@ -174,6 +176,27 @@ impl World {
         }
     }
 
+    /// Masters without counters take those of enough others, if the client sees these and they vote.
+    pub(crate) fn recover_counters(&mut self, client: usize, quorum: Quorum) {
+        let seen = |master: &usize| {
+            let (site, wire) = (&self.sites[*master], &self.wires[client][*master]);
+            site.up && !site.frozen && site.process == wire.process && matches!(wire.gate, Gate::Open)
+        };
+        let seen: Vec<usize> = (0..self.sites.len()).filter(seen).collect();
+        let (counting, lost): (Vec<usize>, Vec<usize>) =
+            seen.into_iter().partition(|master| self.sites[*master].counts);
+        if lost.is_empty() {
+            return;
+        }
+        let others = counting.iter().map(|master| self.sites[*master].keys().counters().clone());
+        let others: Vec<Counters> = others.collect();
+        let Some(counters) = fencing::recover(quorum, others) else { return };
+        for master in lost {
+            self.sites[master].recover(&counters);
+            self.sights.saw(Sight::CountersRecovered);
+        }
+    }
+
     /// A fault of a master or a route.
     pub(crate) fn strike(&mut self, fault: Fault) {
         let now = self.now;
@@ -203,7 +226,7 @@ impl World {
             }
             Fault::Delete { master } => {
                 self.sights.saw(Sight::DeletedByHand);
-                self.sites[master].keys().forget();
+                self.sites[master].delete_all(now);
             }
             Fault::Step { master, by } => self.sites[master].step(by),
             Fault::Cut { .. } | Fault::Pause { .. } | Fault::Suspend { .. } | Fault::Stall { .. } => {}

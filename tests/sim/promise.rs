@@ -7,6 +7,8 @@ pub(crate) enum Promise {
     Exclusion,
     /// A hold that was seen as lost never comes back.
     StickyLoss,
+    /// Fencing tokens rise with every hold.
+    Tokens,
     /// A deadline is the w-th largest of what the masters confirmed and did not take back (rule 3).
     Deadline,
     /// A key is created anew only behind w confirmations (rule 9).

@@ -219,7 +219,7 @@ impl Run {
             let Some(call) = world.calls.get_mut(&id) else { return };
             let Some(ask) = call.ask.take() else { return };
             let (master, link, sent) = (call.master, call.link, call.sent);
-            let waiting = Waiting { ask, number: call.number };
+            let waiting = Waiting { ask, number: call.number, took: call.took };
             if call.answer.is_some() {
                 world.calls.remove(&id);
             }
@@ -406,6 +406,7 @@ impl Run {
         let world = &mut *locked(&self.world);
         let now = world.now;
         world.book.check_exclusion(now, &mut world.sights);
+        world.book.check_tokens(now);
         let mut breaches = std::mem::take(&mut world.book.breaches);
         breaches.retain(|breach| (self.heeds)(breach.promise));
         Outcome {

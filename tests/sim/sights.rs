@@ -15,7 +15,7 @@ sights! {
     // Outcomes.
     Won, Contended, NoQuorum, TooLate, HeldToTheEnd, Lost, LostWhileStalled, AtRisk, Renewed, Healed, Extended, NotExtended, KeyLost,
     InQuarantine, Admitted, ToldOfRestart, Freed, Lingering, AlreadyLost, DroppedAmidClaim, DroppedAmidRelease,
-    GuardDropped, Several, Used, UseCancelled, MaxHoldOver, HandedOn, LateGrant, GhostsLookedFor, Closed,
+    GuardDropped, Several, Fenced, CountersRecovered, Used, UseCancelled, MaxHoldOver, HandedOn, LateGrant, GhostsLookedFor, Closed,
     LoneWin, EverybodyWon,
 }
 

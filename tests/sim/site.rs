@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use quorlock::protocol::fencing::Counters;
 use quorlock::protocol::time::Moment;
 use quorlock::transport::memory::Master;
 
@@ -32,6 +33,11 @@ pub(crate) enum Joined {
     Wait(Duration),
 }
 
+/// Without the number of a lock that is fenced.
+fn holder_of(value: &Bytes) -> Bytes {
+    value.slice(..value.iter().position(|byte| *byte == b'|').unwrap_or(value.len()))
+}
+
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) process: u32,
@@ -39,6 +45,8 @@ pub(crate) struct Site {
     /// Stopped; what arrives waits.
     pub(crate) frozen: bool,
     pub(crate) waiting: Vec<u64>,
+    /// Whether it has its fencing counters.
+    pub(crate) counts: bool,
     clock: Rate,
     data: Data,
     snapshot: Data,
@@ -48,7 +56,16 @@ impl Site {
     /// A master that `quorlock init` admitted.
     pub(crate) fn new(clock: Rate) -> Self {
         let data = Data { run: Some(1), ..Data::default() };
-        Self { process: 1, up: true, frozen: false, waiting: Vec::new(), clock, snapshot: data.clone(), data }
+        Self {
+            process: 1,
+            up: true,
+            frozen: false,
+            waiting: Vec::new(),
+            counts: true,
+            clock,
+            snapshot: data.clone(),
+            data,
+        }
     }
 
     pub(crate) fn now(&self, real: u64) -> Moment {
@@ -65,7 +82,7 @@ impl Site {
         let now = self.now(real);
         let value = self.data.keys.value(resource, now)?;
         let Some(Remaining::For(left)) = self.data.keys.remaining(resource, now) else { return None };
-        Some((value, self.clock.real_of(now.plus(left))))
+        Some((holder_of(&value), self.clock.real_of(now.plus(left))))
     }
 
     pub(crate) fn save(&mut self) {
@@ -86,6 +103,30 @@ impl Site {
             Kept::Nothing => self.data = Data::default(),
             Kept::OldSnapshot => self.data = self.snapshot.clone(),
         }
+        // Another process: what counters it has may be old.
+        self.counts = false;
+        self.data.keys.lose_counters();
+    }
+
+    /// It has the counters of others, and takes part in fencing again.
+    pub(crate) fn recover(&mut self, counters: &Counters) {
+        self.counts = true;
+        self.data.keys.recover(counters);
+    }
+
+    /// Somebody deletes all locks by hand.
+    pub(crate) fn delete_all(&mut self, real: u64) {
+        let now = self.now(real);
+        for key in self.data.keys.keys(now) {
+            self.data.keys.delete(&key);
+        }
+    }
+
+    /// How many of these keys are the holder's.
+    pub(crate) fn count(&mut self, keys: &[Bytes], holder: &Bytes, real: u64) -> usize {
+        let now = self.now(real);
+        let values = keys.iter().filter_map(|key| self.data.keys.value(key, now));
+        values.filter(|value| holder_of(value) == *holder).count()
     }
 
     /// What `join.lua` does.

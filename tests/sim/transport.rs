@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use quorlock::protocol::fanout::Link;
-use quorlock::protocol::quorum::{MasterId, MasterSet};
+use quorlock::protocol::quorum::{MasterId, MasterSet, Quorum};
 use quorlock::protocol::votes::{Fault, Vote};
-use quorlock::transport::{Ask, LinkWatcher, Refused, Transport};
+use quorlock::transport::{Ask, LinkWatcher, Pending, Refused, Transport};
 use tokio::sync::Notify;
 
 use crate::sights::Sight;
@@ -39,7 +39,7 @@ pub(crate) enum Reply {
 
 /// Answers, and has it in the book.
 pub(crate) fn tell(world: &Mutex<World>, clock: &MachineClock, waiting: Waiting, reply: Reply) {
-    let Waiting { ask, number } = waiting;
+    let Waiting { ask, number, took } = waiting;
     let (dispatch, holder) = (*ask.dispatch(), ask.holder());
     let vote = match &reply {
         Reply::By(vote, _) => vote.clone(),
@@ -47,7 +47,7 @@ pub(crate) fn tell(world: &Mutex<World>, clock: &MachineClock, waiting: Waiting,
     };
     let before = locked(world).book.on_answer(&holder, &dispatch, number, &vote, clock.real());
     match reply {
-        Reply::By(vote, link) => ask.answer(vote, link),
+        Reply::By(vote, link) => ask.answer_numbered(vote, took, link),
         Reply::Unsent(fault) => ask.withdraw(fault),
     }
     let world = &mut *locked(world);
@@ -90,7 +90,7 @@ impl Transport for Wires {
             wire.refuses(&dispatch).or_else(|| (!room).then_some(Fault::Overloaded))
         };
         let Some(fault) = fault else {
-            wire.put(Waiting { ask, number });
+            wire.put(Waiting { ask, number, took: None });
             return Ok(());
         };
         if matches!(wire.gate, Gate::DeletesOnly) {
@@ -111,6 +111,12 @@ impl Transport for Wires {
             Gate::DeletesOnly => Some(Fault::Quarantined(Duration::ZERO)),
             Gate::Shut(fault) => Some(fault.clone()),
         }
+    }
+
+    /// One pass over the counters, as the real transport makes it of masters that vote.
+    fn count(&self, quorum: Quorum, _doubted: MasterSet) -> Option<Pending<'_>> {
+        locked(&self.world).recover_counters(self.client, quorum);
+        None
     }
 
     fn flush(&self, masters: MasterSet) {
@@ -155,7 +161,7 @@ impl Transport for Wires {
                     if let Some(call) = world.calls.get_mut(&id)
                         && let Some(ask) = call.ask.take()
                     {
-                        unanswered.push((Waiting { ask, number: call.number }, call.link));
+                        unanswered.push((Waiting { ask, number: call.number, took: call.took }, call.link));
                     }
                 }
             }

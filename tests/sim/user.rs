@@ -125,6 +125,9 @@ impl Desk {
             self.redlock.lock(resource)
         };
         let mut request = request.ttl(Duration::from_nanos(ttl)).label(format!("c{}", self.client));
+        if dice.one_in(3) {
+            request = request.fenced();
+        }
         let capped = dice.one_in(3);
         if !capped && dice.one_in(2) {
             request = request.no_renewal();

@@ -22,6 +22,8 @@ pub(crate) enum Gate {
 pub(crate) struct Waiting {
     pub(crate) ask: Ask,
     pub(crate) number: u32,
+    /// The fencing number that its keys took.
+    pub(crate) took: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,7 @@ pub(crate) struct Call {
     /// Until it is answered.
     pub(crate) ask: Option<Ask>,
     pub(crate) number: u32,
+    pub(crate) took: Option<u64>,
     pub(crate) dispatch: Dispatch,
     pub(crate) keys: Vec<Bytes>,
     pub(crate) holder: Bytes,

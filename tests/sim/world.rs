@@ -150,7 +150,7 @@ impl World {
         wire.last_arrival = arrives;
         wire.under_way.insert(id);
         let (link, process) = (Link(wire.link), wire.process);
-        let Waiting { ask, number } = waiting;
+        let Waiting { ask, number, took } = waiting;
         let (dispatch, keys, holder) = (*ask.dispatch(), ask.keys().to_vec(), ask.holder());
         let arrives = self.at(arrives, Event::Arrival(id));
         let times_out = self.at(now + timeout + late, Event::Note(client, Note::TimedOut(id)));
@@ -178,6 +178,7 @@ impl World {
             process,
             ask: Some(ask),
             number,
+            took,
             dispatch,
             keys,
             holder,
@@ -208,17 +209,15 @@ impl World {
         }
         let shown = site.now(now);
         let dispatch = call.dispatch;
-        let ours = |site: &mut Site, call: &Call| {
-            let held =
-                call.keys.iter().filter(|key| site.keys().value(key, shown).as_ref() == Some(&call.holder));
-            held.count()
+        let (keys, holder) = (&call.keys, &call.holder);
+        let before = site.count(keys, holder, now);
+        let act = (dispatch.act, dispatch.fence);
+        let (vote, took) = match keys.as_slice() {
+            [key] => site.keys().execute_fenced(act, key, holder, dispatch.ttl, shown),
+            keys => site.keys().execute_all_fenced(act, keys, holder, dispatch.ttl, shown),
         };
-        let before = ours(site, call);
-        let vote = match call.keys.as_slice() {
-            [key] => site.keys().execute(dispatch.act, key, &call.holder, dispatch.ttl, shown),
-            keys => site.keys().execute_all(dispatch.act, keys, &call.holder, dispatch.ttl, shown),
-        };
-        let ours = [before, ours(site, call), call.keys.len()];
+        call.took = took;
+        let ours = [before, site.count(keys, holder, now), keys.len()];
         let holder = call.holder.clone();
         self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         let (late, sent) = (call.ask.is_none(), call.sent);
