@@ -52,7 +52,7 @@ impl Tale {
         self.at(millis, by, Event::ReleaseCalled { claim })
     }
 
-    fn is_told(self, millis: u64, by: &str, claim: u64, seen: u64) -> Self {
+    fn told_lost(self, millis: u64, by: &str, claim: u64, seen: u64) -> Self {
         self.at(millis, by, Event::Lost { claim, why: "x".into(), seen: seen * MILLI })
     }
 
@@ -76,8 +76,9 @@ impl Tale {
         let last = self.records.iter().map(|record| record.at / MILLI).max().unwrap_or(0);
         let tale = self.at(last, "chaos", Event::Stopped);
         let run = Record { at: 0, by: "chaos".into(), event: Event::Run(tale.run) };
-        let lines =
-            std::iter::once(&run).chain(&tale.records).map(|record| serde_json::to_string(record).unwrap());
+        let lines = std::iter::once(&run)
+            .chain(&tale.records)
+            .map(|record| serde_json::to_string(record).expect("a record"));
         Judgement::of(&History::parse(lines.collect::<Vec<_>>().join("\n").as_bytes()))
     }
 
@@ -118,17 +119,17 @@ fn each_way_to_be_over_ends_a_hold() {
     let first = || Tale::new().takes(0, "c1", 1, 900, 1);
     let second = |tale: Tale, at| tale.takes(at, "c2", 1, 5_000, 2).gives_back(1_000, "c2", 1).found();
     // By its deadline, also one that was raised or lowered.
-    assert_eq!(second(first().is_told(901, "c1", 1, 890), 900), []);
+    assert_eq!(second(first().told_lost(901, "c1", 1, 890), 900), []);
     let raised = |at| first().at(300, "c1", Event::Renewed { claim: 1, deadline: at * MILLI });
-    assert_eq!(second(raised(950).is_told(951, "c1", 1, 940), 940), bug(Kind::Overlap));
+    assert_eq!(second(raised(950).told_lost(951, "c1", 1, 940), 940), bug(Kind::Overlap));
     let lowered = raised(990).at(400, "c1", Event::Lowered { claim: 1, deadline: 700 * MILLI });
-    assert_eq!(second(lowered.is_told(701, "c1", 1, 690), 701), []);
+    assert_eq!(second(lowered.told_lost(701, "c1", 1, 690), 701), []);
     // Given back, and dropped.
     assert_eq!(second(first().gives_back(500, "c1", 1), 500), []);
     assert_eq!(second(first().at(500, "c1", Event::Drop { claim: 1 }), 499), bug(Kind::Overlap));
     // Lost before the deadline: certain only until it was last seen valid.
-    assert_eq!(second(first().is_told(600, "c1", 1, 590), 590), []);
-    assert_eq!(second(first().is_told(600, "c1", 1, 590), 589), bug(Kind::Overlap));
+    assert_eq!(second(first().told_lost(600, "c1", 1, 590), 590), []);
+    assert_eq!(second(first().told_lost(600, "c1", 1, 590), 589), bug(Kind::Overlap));
 }
 
 #[test]
@@ -253,7 +254,7 @@ fn keys_that_are_left_are_a_bug_unless_their_masters_clock_was_set() {
 #[test]
 fn a_loss_told_late_is_a_bug_unless_the_process_stood_still() {
     let bound = TOLD_WITHIN / MILLI;
-    let told = |after: u64| Tale::new().takes(0, "c1", 1, 900, 1).is_told(900 + after, "c1", 1, 890);
+    let told = |after: u64| Tale::new().takes(0, "c1", 1, 900, 1).told_lost(900 + after, "c1", 1, 890);
     assert_eq!(told(bound).found(), []);
     assert_eq!(told(bound + 1).found(), bug(Kind::LateLoss));
     assert_eq!(told(bound + 1).judged().worst_told_late, (bound + 1) * MILLI);

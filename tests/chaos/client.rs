@@ -214,12 +214,9 @@ impl Client {
         let (client, claim, fence) = (self.part.name.clone(), errand.claim, errand.fence);
         let resource = errand.resource.clone();
         let request = Request { client, claim, resource, fence, op, value };
-        let answer = match timeout(REGISTER_TIMEOUT, self.exchange(&request)).await {
-            Ok(Ok(answer)) => answer,
-            _ => {
-                self.register = None;
-                return None;
-            }
+        let Ok(Ok(answer)) = timeout(REGISTER_TIMEOUT, self.exchange(&request)).await else {
+            self.register = None;
+            return None;
         };
         let (value, ack) = (answer.unwrap_or(value), answer.is_some());
         self.log.say(Event::Effect { claim, op, value, fence, ack });
