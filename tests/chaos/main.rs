@@ -94,8 +94,11 @@ fn own_run() -> Result<bool, Box<dyn Error>> {
 /// What `cargo test` and nextest ask of a test binary: `--list`, names to choose by, `--exact`, `--ignored`, `--skip`.
 fn tests(words: &[String]) -> bool {
     let has = |flag: &str| words.iter().any(|word| word == flag);
-    // None is ignored.
-    let cases: &[Case] = if has("--ignored") { &[] } else { CASES };
+    let wanted = |case: &&Case| match (has("--ignored"), has("--include-ignored") || has("--list")) {
+        (true, _) => case.by_hand,
+        (false, all) => all || !case.by_hand,
+    };
+    let cases = CASES.iter().filter(wanted);
     let mut names = Vec::new();
     let mut skipped = Vec::new();
     let mut words = words.iter();
@@ -109,7 +112,6 @@ fn tests(words: &[String]) -> bool {
     }
     let means = |word: &str, name: &str| if has("--exact") { word == name } else { name.contains(word) };
     let chosen: Vec<&Case> = cases
-        .iter()
         .filter(|case| names.is_empty() || names.iter().any(|word| means(word, case.name)))
         .filter(|case| !skipped.iter().any(|word| means(word, case.name)))
         .collect();

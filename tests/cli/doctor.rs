@@ -408,11 +408,14 @@ fn fleets_that_are_none_are_found() {
 // D04, B104
 #[test]
 fn a_member_of_a_cluster_and_a_sentinel_are_found() {
-    let stage = Stage::with_first(&["--cluster-enabled", "yes"]);
+    let free_port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Its own choice, ten thousand above the other port, may be none.
+    let bus = free_port().to_string();
+    let stage = Stage::with_first(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("sentinel.conf");
     std::fs::write(&config, format!("dir {}\nbind 127.0.0.1\n", folder.path().display())).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let mut sentinel = Command::new(ServerBinary::find().unwrap().path())
         .arg(&config)
         .args(["--port", &port.to_string(), "--sentinel"])
