@@ -303,10 +303,15 @@ impl Book {
     }
 
     /// Somebody has the guard.
-    pub(crate) fn on_granted(&mut self, hold: &Hold, capped: bool, now: u64, sights: &mut Sights) {
+    pub(crate) fn on_granted(
+        &mut self,
+        hold: &Hold,
+        token: Option<FencingToken>,
+        capped: bool,
+        now: u64,
+        sights: &mut Sights,
+    ) {
         let holder = Bytes::copy_from_slice(hold.holder().as_bytes());
-        let clock = self.lives.get(&holder).map(|life| self.clocks[life.client].clone());
-        let token = clock.and_then(|clock| clock.unseen(|| hold.fence().ok()));
         if token.is_some() {
             sights.saw(Sight::Fenced);
         }

@@ -131,6 +131,9 @@ impl Plan {
             );
         let (clients, users) = dice.pick(&[(2, 1), (2, 2), (3, 1), (3, 1), (4, 1)]);
         let (ttl, timeout) = (ttl * MS, timeout * MS);
+        // A far master is sent more at once, so that nothing waits for a round trip.
+        let (near, window) =
+            dice.pick(&[(200 * US, 1), (200 * US, 4), (2 * MS, 4), (8 * MS, 32), (timeout / 3, 32)]);
         let mut plan = Self {
             seed,
             machines: Vec::new(),
@@ -142,8 +145,8 @@ impl Plan {
             ttl,
             timeout,
             drift_ppm: u64::from(drift_ppm),
-            near: dice.pick(&[200 * US, 2 * MS, 8 * MS, timeout / 3]),
-            window: dice.pick(&[1, 4, 32]),
+            near,
+            window,
             overload: dice.pick(&[0, 0, 0, 25]),
             reads_late: dice.one_in(4),
             late: dice.pick(&[2, 2, 3]),

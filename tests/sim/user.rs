@@ -78,6 +78,8 @@ impl Desk {
 
     fn granted(&self, hold: &Hold, capped: bool) -> Bytes {
         let holder = Bytes::copy_from_slice(hold.holder().as_bytes());
+        // Before the world is looked at: a hold that turns out to be lost gives itself back.
+        let token = self.clock.unseen(|| hold.fence().ok());
         let now = self.clock.real();
         let world = &mut *locked(&self.world);
         let short = world.short(&holder);
@@ -85,7 +87,7 @@ impl Desk {
             format!("c{} holds {:?} by {short}", self.client, Bytes::copy_from_slice(hold.resource()))
         });
         world.sights.saw(Sight::Won);
-        world.book.on_granted(hold, capped, now, &mut world.sights);
+        world.book.on_granted(hold, token, capped, now, &mut world.sights);
         holder
     }
 

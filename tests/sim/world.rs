@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
+use bytes::Bytes;
 use quorlock::protocol::fanout::{Act, Link};
 use quorlock::protocol::quorum::MasterId;
 use quorlock::protocol::votes::Vote;
@@ -135,7 +136,7 @@ impl World {
     }
 
     /// How a holder id is called in the trace.
-    pub(crate) fn short(&self, holder: &bytes::Bytes) -> String {
+    pub(crate) fn short(&self, holder: &Bytes) -> String {
         self.book.life(holder).map_or_else(|| "h?".into(), |life| format!("h{}", life.nth))
     }
 
@@ -237,11 +238,10 @@ impl World {
             return;
         }
         let near = self.dice.below(self.plan.near + 1);
-        // A heal that is answered just after the end it was meant to prevent.
-        let end = self.book.deadline(&holder).filter(|end| {
-            dispatch.act == Act::Heal && *end > now && *end + 4 * MS < sent + self.plan.timeout
-        });
-        let near = end.map_or(near, |end| end + 2 * MS - now);
+        let near = match dispatch.act {
+            Act::Heal => self.delay_of_heal(master, &holder, sent + self.plan.timeout, near),
+            _ => near,
+        };
         let wire = &mut self.wires[client][master];
         let far = if now < wire.route.until { wire.route.back } else { near };
         let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
@@ -257,6 +257,23 @@ impl World {
         if let Some(call) = self.calls.get_mut(&id) {
             call.answer = Some((key, vote));
         }
+    }
+
+    /// Heals are answered just after the end that they were meant to prevent, where that can be: it is near, or it comes
+    /// since the other masters restart.
+    fn delay_of_heal(&mut self, master: usize, holder: &Bytes, limit: u64, near: u64) -> u64 {
+        let now = self.now;
+        if let Some(end) = self.book.deadline(holder).filter(|end| *end > now && *end + 4 * MS < limit) {
+            return end + 2 * MS - now;
+        }
+        if self.calm || limit < now + 60 * MS || !self.dice.one_in(4) {
+            return near;
+        }
+        for other in (0..self.sites.len()).filter(|other| *other != master) {
+            let at = now + self.dice.below(2 * MS);
+            self.at(at, Event::Fault(Fault::Crash { master: other, kept: Kept::Nothing, down: MS }));
+        }
+        limit - now - 3 * MS
     }
 }
 

@@ -169,11 +169,13 @@ mod tests {
     async fn a_master_that_never_stops_talking_is_left_in_time() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (mut theirs, _) = listener.accept().await.unwrap();
+        let (theirs, _) = listener.accept().await.unwrap();
+        // Not of this runtime any more, which is not turned while the talking is waited for.
+        let mut theirs = theirs.into_std().unwrap();
+        theirs.set_nonblocking(false).unwrap();
         let talking = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let lines = b"+1.5 [0 a:1] \"GET\" \"k\"\r\n".repeat(4096);
-            runtime.block_on(async { while theirs.write_all(&lines).await.is_ok() {} });
+            while std::io::Write::write_all(&mut theirs, &lines).is_ok() {}
         });
         let mut tap = Wiretap { stream: Box::new(ours), read: Vec::new(), done: 0, skipping: false };
         let mut heard = 0_u64;
