@@ -6,6 +6,9 @@
 //! several, and a look at the real one tells which. Where none fits, the clock went on within one command: that is no
 //! difference to learn from, and the sequence begins anew. So nothing depends on how busy this machine is.
 
+#[path = "splitmix/mod.rs"]
+mod splitmix;
+
 use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -775,15 +778,11 @@ fn random_run(bed: &Testbed, seed: u64) -> usize {
     steps.iter().take_while(|step| pair.run(step)).count()
 }
 
-/// Splitmix64.
 struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
+        splitmix::next(&mut self.0) % sides
     }
 
     fn of<T: Copy>(&mut self, choice: &[T]) -> T {

@@ -3,6 +3,8 @@
 
 #[path = "network/mod.rs"]
 mod network;
+#[path = "splitmix/mod.rs"]
+mod splitmix;
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -15,16 +17,15 @@ use tokio::time::{Instant, sleep, timeout};
 const RESOURCES: [&str; 4] = ["a", "b", "c", "d"];
 const TTL: Duration = Duration::from_millis(1_000);
 
-/// Splitmix64, shared by all of one run.
+/// Shared by all of one run.
 struct Dice(Cell<u64>);
 
 impl Dice {
     fn roll(&self, sides: u64) -> u64 {
-        self.0.set(self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
-        let mut mixed = self.0.get();
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
+        let mut state = self.0.get();
+        let rolled = splitmix::next(&mut state);
+        self.0.set(state);
+        rolled % sides
     }
 
     /// One to three of the resources, in any order, one perhaps twice.

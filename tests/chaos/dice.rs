@@ -1,6 +1,7 @@
 //! Chance that a seed repeats.
 
-/// SplitMix64.
+use crate::splitmix;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
@@ -10,11 +11,7 @@ impl Dice {
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        splitmix::next(&mut self.0)
     }
 
     /// From `least` to `most`, both included.

@@ -26,6 +26,8 @@ mod page;
 mod plan;
 mod register;
 mod run;
+#[path = "../splitmix/mod.rs"]
+mod splitmix;
 mod suite;
 
 use std::error::Error;

@@ -1,4 +1,6 @@
-//! Random numbers that a seed repeats (SplitMix64).
+//! Random numbers that a seed repeats.
+
+use crate::splitmix;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
@@ -9,11 +11,7 @@ impl Dice {
     }
 
     pub(crate) const fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        splitmix::next(&mut self.0)
     }
 
     /// Dice of its own for somebody whose turns must not shift those of others.

@@ -15,6 +15,8 @@ mod promise;
 mod run;
 mod sights;
 mod site;
+#[path = "../splitmix/mod.rs"]
+mod splitmix;
 mod time;
 mod trace;
 mod transport;
