@@ -20,8 +20,9 @@ use crate::transport::{Ask, script};
 
 /// How many calls may be under way on a far master, so that none waits a round trip for nothing.
 const MOST_IN_FLIGHT: usize = 32;
-/// One more call may be under way for each of these in the round trip. On loopback that makes one: what arrives
-/// meanwhile travels together.
+/// One more call may be under way for each of these in the round trip. Under load that makes one on loopback: what
+/// arrives meanwhile travels together. A lone ask need not wait for the one before it, such as a claim for the release
+/// of the lock by this very client.
 const PER_CALL: Duration = Duration::from_micros(500);
 /// Timeouts in a row, each of a call sent after the one before had timed out, that end a connection.
 const STRIKES: u32 = 3;
@@ -158,7 +159,8 @@ impl Wire {
             return self.calls.is_empty();
         }
         let far = self.round_trip.as_nanos() / PER_CALL.as_nanos();
-        self.calls.len() < usize::try_from(far).unwrap_or(MOST_IN_FLIGHT).clamp(1, MOST_IN_FLIGHT)
+        let least = if self.crowded { 1 } else { 2 };
+        self.calls.len() < usize::try_from(far).unwrap_or(MOST_IN_FLIGHT).clamp(least, MOST_IN_FLIGHT)
     }
 
     /// Polls the calls from the `nth` on.
