@@ -299,6 +299,19 @@ fn a_run_in_which_too_little_happened_is_no_proof() {
 }
 
 #[test]
+fn a_run_in_which_grants_ended_early_is_no_proof() {
+    let asked_until = |wanted, last| {
+        let tale = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(10, "c1", 1).takes(200, "c2", 1, 900, 2);
+        let mut tale = tale.gives_back(210, "c2", 1).asks(last, "c1", 2);
+        tale.run.grants = wanted;
+        tale.found()
+    };
+    assert_eq!(asked_until(1, 300), []);
+    assert_eq!(asked_until(1, 303), bug(Kind::Empty));
+    assert_eq!(asked_until(0, 303), []);
+}
+
+#[test]
 fn a_fault_that_was_skipped_does_not_count_and_may_have_struck() {
     let skipped = |tale: Tale| {
         let fault = Event::Fault { id: 9, word: "flush".into(), on: vec!["m1".into()] };
