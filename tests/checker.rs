@@ -124,7 +124,10 @@ fn each_way_to_be_over_ends_a_hold() {
     assert_eq!(second(raised(950).told_lost(951, "c1", 1, 940), 940), bug(Kind::Overlap));
     let lowered = raised(990).at(400, "c1", Event::Lowered { claim: 1, deadline: 700 * MILLI });
     assert_eq!(second(lowered.told_lost(701, "c1", 1, 690), 701), []);
+    let lowered = raised(990).at(400, "c1", Event::Lowered { claim: 1, deadline: 700 * MILLI });
+    assert_eq!(second(lowered.gives_back(990, "c1", 1), 701), []);
     // Given back, and dropped.
+    assert_eq!(second(first().at(500, "c1", Event::Drop { claim: 1 }), 500), []);
     assert_eq!(second(first().gives_back(500, "c1", 1), 500), []);
     assert_eq!(second(first().at(500, "c1", Event::Drop { claim: 1 }), 499), bug(Kind::Overlap));
     // Lost before the deadline: certain only until it was last seen valid.
@@ -142,10 +145,68 @@ fn holds_of_other_resources_and_grants_that_came_too_late_to_be_used_do_not_over
     assert_eq!(tale.gives_back(410, "c1", 1).gives_back(500, "c2", 1).found(), []);
 }
 
+#[test]
+fn a_claim_is_contended_if_another_client_held_when_it_began() {
+    let contended = |tale: Tale| tale.judged().contended;
+    let held = || Tale::new().takes(0, "c1", 1, 900, 1).gives_back(500, "c1", 1);
+    assert_eq!(contended(held().asks(100, "c2", 1).has(600, "c2", 1, 1_400, 2)), 1);
+    assert_eq!(contended(held().asks(500, "c2", 1).has(600, "c2", 1, 1_400, 2)), 0);
+    assert_eq!(contended(held().asks(100, "c1", 2).has(600, "c1", 2, 1_400, 2)), 0);
+}
+
+#[test]
+fn each_pair_of_holds_is_looked_at() {
+    // The one in the middle is over when the last one begins, and the first one is not.
+    let tale =
+        || Tale::unfenced().takes(0, "c1", 1, 900, 0).takes(100, "c2", 1, 1_000, 0).gives_back(200, "c2", 1);
+    let tale =
+        |at| tale().takes(at, "c3", 1, 1_200, 0).gives_back(900, "c1", 1).gives_back(1_100, "c3", 1).judged();
+    let pairs = |judgement: Judgement| -> Vec<Vec<String>> {
+        judgement.findings.into_iter().map(|finding| finding.clients).collect()
+    };
+    assert_eq!(pairs(tale(300)), [["c1", "c2"], ["c1", "c3"]]);
+    assert_eq!(pairs(tale(150)), [["c1", "c2"], ["c1", "c3"], ["c2", "c3"]]);
+}
+
+#[test]
+fn what_one_client_says_ends_no_hold_of_another_and_what_it_says_later_none_of_its_own_again() {
+    let other = Event::Start { claim: 1, resource: "stock:2".into() };
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).at(1, "c2", other).has(1, "c2", 1, 900, 1);
+    let tale = tale.gives_back(50, "c2", 1).takes(100, "c3", 1, 1_000, 2);
+    assert_eq!(tale.gives_back(200, "c3", 1).gives_back(300, "c1", 1).found(), bug(Kind::Overlap));
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(500, "c1", 1);
+    let tale = tale.takes(500, "c2", 1, 1_400, 2).at(600, "c1", Event::Drop { claim: 1 });
+    assert_eq!(tale.gives_back(700, "c2", 1).found(), []);
+}
+
+#[test]
+fn what_is_told_and_not_judged_is_counted() {
+    let tale = Tale::new().takes(0, "c1", 1, 900, 1).at(600, "c1", Event::AtRisk { claim: 1 });
+    let tale =
+        tale.told_lost(930, "c1", 1, 890).takes(1_000, "c1", 2, 1_900, 2).told_lost(1_910, "c1", 2, 1_890);
+    let tale = tale.takes(2_000, "c2", 1, 2_900, 3).gives_back(2_950, "c2", 1);
+    let judgement = tale.at(3_000, "c2", Event::Refused { claim: 2, why: "x".into() }).judged();
+    assert_eq!(judgement.bugs().count(), 0);
+    assert_eq!((judgement.lost, judgement.refused, judgement.turned_away), (2, 1, 0));
+    assert_eq!(judgement.worst_told_late, 30 * MILLI);
+    assert_eq!(judgement.holds[0].at_risk, Some(600 * MILLI));
+    assert_eq!(judgement.grants.into_iter().collect::<Vec<_>>(), [("c1".into(), 2), ("c2".into(), 1)]);
+    let mut tale = two_holders_and(|tale| tale);
+    tale.run.overlaps = 1;
+    let judgement = tale.judged();
+    // One that nothing explains is none of those that are wanted.
+    let kinds: Vec<Kind> = judgement.bugs().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [Kind::Overlap, Kind::Empty]);
+}
+
 /// Two holders from 500 ms on, of whom the first asked at 0 and the second got it at 500.
 fn two_holders(fault: impl Fn(Tale) -> Tale) -> Vec<(Kind, Option<String>)> {
+    two_holders_and(fault).found()
+}
+
+fn two_holders_and(fault: impl Fn(Tale) -> Tale) -> Tale {
     let tale = fault(Tale::new().takes(10, "c1", 1, 900, 1).asks(20, "c2", 1).has(500, "c2", 1, 1_400, 2));
-    tale.gives_back(600, "c1", 1).gives_back(700, "c2", 1).found()
+    tale.gives_back(600, "c1", 1).gives_back(700, "c2", 1)
 }
 
 #[test]
@@ -172,6 +233,9 @@ fn faults_at_another_time_or_place_explain_no_overlap() {
     assert_eq!(two_holders(|tale| tale.strikes(450, 460, "del=stock:2", &["m1"])), bug(Kind::Overlap));
     assert_eq!(two_holders(|tale| tale.strikes(450, 460, "clock-step=-1000", &["m1"])), bug(Kind::Overlap));
     assert_eq!(two_holders(|tale| tale.strikes(450, 460, "flush", &[])), bug(Kind::Overlap));
+    // It was over by then, whatever else was not.
+    let two = |tale: Tale| tale.strikes(1, 5, "flush", &["m1"]).strikes(2, 450, "kill", &["m2"]);
+    assert_eq!(two_holders(two), bug(Kind::Overlap));
 }
 
 #[test]
@@ -241,12 +305,37 @@ fn tokens_are_unique_and_rise_with_the_holds() {
 }
 
 #[test]
+fn tokens_of_holds_that_came_too_late_or_were_there_at_once_need_no_order() {
+    let given_back = |tale: Tale| tale.gives_back(600, "c2", 1).found();
+    let first = || Tale::new().takes(0, "c1", 1, 900, 5).gives_back(100, "c1", 1);
+    // Over on arrival: without a token, or with an old one.
+    for fence in [0, 3] {
+        assert_eq!(given_back(first().asks(0, "c2", 1).has(400, "c2", 1, 390, fence)), []);
+    }
+    // But no other's.
+    assert_eq!(given_back(first().asks(0, "c2", 1).has(400, "c2", 1, 390, 5)), bug(Kind::Token));
+    let late_first = Tale::new().asks(0, "c1", 1).has(400, "c1", 1, 390, 5).gives_back(410, "c1", 1);
+    assert_eq!(given_back(late_first.takes(500, "c2", 1, 1_400, 3)), []);
+    // Two at once are a bug, and have no order.
+    let at_once = Tale::new().takes(0, "c1", 1, 900, 5).takes(200, "c2", 1, 1_100, 3);
+    assert_eq!(given_back(at_once.gives_back(300, "c1", 1)), bug(Kind::Overlap));
+    // Handed on in the very same moment.
+    assert_eq!(given_back(first().takes(100, "c2", 1, 1_000, 3)), bug(Kind::Token));
+    // Tokens of other resources are another matter, and without fencing there are none.
+    let other = Event::Start { claim: 1, resource: "stock:2".into() };
+    assert_eq!(given_back(first().at(200, "c2", other).has(200, "c2", 1, 1_100, 3)), []);
+    let unfenced = Tale::unfenced().takes(0, "c1", 1, 900, 0).gives_back(100, "c1", 1);
+    assert_eq!(given_back(unfenced.takes(200, "c2", 1, 1_100, 0)), []);
+}
+
+#[test]
 fn keys_that_are_left_are_a_bug_unless_their_masters_clock_was_set() {
     let left = |tale: Tale| {
         tale.at(5_000, "chaos", Event::Left { master: "m2".into(), key: RESOURCE.into() }).found()
     };
     assert_eq!(left(Tale::new()), bug(Kind::Leftover));
     assert_eq!(left(Tale::new().strikes(1, 2, "clock-step=1000", &["m1"])), bug(Kind::Leftover));
+    assert_eq!(left(Tale::new().strikes(1, 2, "freeze", &["m2"])), bug(Kind::Leftover));
     let word = "clock-step=1000";
     assert_eq!(left(Tale::new().strikes(1, 2, word, &["m2"])), expected(Kind::Leftover, word));
 }
@@ -267,6 +356,12 @@ fn a_loss_told_late_is_a_bug_unless_the_process_stood_still() {
     // Counted once, though it tells of it itself.
     let both = |until| stood("c1", 800, 1_100).strikes(800, until, "freeze-client", &["c1"]);
     assert_eq!((both(1_200).found(), both(1_150).found()), (vec![], bug(Kind::LateLoss)));
+    // Stops in any order, one within another, and beyond the time that counts.
+    let frozen = |tale: Tale, from, until| tale.strikes(from, until, "freeze-client", &["c1"]);
+    assert_eq!(frozen(stood("c1", 1_200, 1_350), 900, 1_050).found(), []);
+    let within = |until| frozen(frozen(stood("c1", 950, 1_000), 900, 1_100), 1_050, until);
+    assert_eq!((within(1_200).found(), within(1_199).found()), (vec![], bug(Kind::LateLoss)));
+    assert_eq!(frozen(told(bound + 300), 900 + bound + 200, 9_000).found(), bug(Kind::LateLoss));
 }
 
 #[test]
@@ -280,6 +375,16 @@ fn a_holder_that_is_never_told_is_a_bug_unless_it_was_killed() {
     assert_eq!(held().strikes(2_000, 2_100, "kill-client", &["c1"]).found(), bug(Kind::LateLoss));
     let late = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(3_000, "c1", 1);
     assert_eq!(late.found(), bug(Kind::LateLoss));
+    // A kill before that was of an earlier process.
+    let second_life = Tale::new().strikes(0, 10, "kill-client", &["c1"]).takes(20, "c1", 1, 900, 1);
+    assert_eq!(second_life.gives_back(3_000, "c1", 1).found(), bug(Kind::LateLoss));
+    // Told, and given back whenever; given back in time; got too late to be told in time.
+    let told = || Tale::new().takes(0, "c1", 1, 900, 1).told_lost(901, "c1", 1, 890);
+    assert_eq!(told().gives_back(3_000, "c1", 1).found(), []);
+    let in_time = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(100, "c1", 1);
+    assert_eq!(in_time.at(3_000, "c2", Event::Refused { claim: 1, why: "x".into() }).found(), []);
+    let late = Tale::new().asks(0, "c1", 1).has(2_000, "c1", 1, 900, 1).gives_back(2_010, "c1", 1);
+    assert_eq!(late.found(), []);
 }
 
 #[test]
@@ -296,6 +401,22 @@ fn a_run_in_which_too_little_happened_is_no_proof() {
     assert_eq!(empty(|run| run.overlaps = 1), bug(Kind::Empty));
     assert_eq!(empty(|run| run.faults = vec!["kill".into()]), []);
     assert_eq!(empty(|run| run.faults = vec!["freeze".into()]), bug(Kind::Empty));
+    let mut tale = Tale::new().strikes(5, 6, "clock-step=1000", &["m1"]);
+    tale.run.faults = vec!["clock-step".into()];
+    assert_eq!(tale.found(), []);
+}
+
+#[test]
+fn a_run_in_which_grants_ended_early_is_no_proof() {
+    let asked_until = |wanted, last| {
+        let tale = Tale::new().takes(0, "c1", 1, 900, 1).gives_back(10, "c1", 1).takes(200, "c2", 1, 900, 2);
+        let mut tale = tale.gives_back(210, "c2", 1).asks(last, "c1", 2);
+        tale.run.grants = wanted;
+        tale.found()
+    };
+    assert_eq!(asked_until(1, 300), []);
+    assert_eq!(asked_until(1, 303), bug(Kind::Empty));
+    assert_eq!(asked_until(0, 303), []);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Part {
     pub(crate) ttl: Duration,
     pub(crate) max_ttl: Duration,
     pub(crate) fenced: bool,
+    /// Every so manieth claim is slept through.
+    pub(crate) oversleep: u64,
     pub(crate) mutant: Option<String>,
 }
 
@@ -40,6 +42,8 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_
 /// How often a lock is looked at, and how often the process looks whether it stood still, and for how long that is.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STALL: Nanos = 100 * MILLI;
+/// How many milliseconds more a client sleeps, if nobody else has written.
+const OVERSLEEPS: u64 = 2_000;
 const REGISTER_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn policy(max_ttl: Duration) -> Policy {
@@ -116,7 +120,7 @@ impl Client {
             let chosen = self.dice.between(0, self.part.resources.len() as u64 - 1) as usize;
             let resource = self.part.resources[chosen].clone();
             let wait = Duration::from_millis(self.dice.between(200, 2_500));
-            let sleeps = self.dice.between(0, 14) == 0;
+            let sleeps = claim.wrapping_add(self.part.seed).is_multiple_of(self.part.oversleep);
             self.log.say(Event::Start { claim, resource: resource.clone() });
             let mut request = self.redlock.lock(&resource).ttl(self.part.ttl).wait(wait);
             if sleeps {
@@ -190,13 +194,15 @@ impl Client {
         }
     }
 
-    /// Reads, sleeps until long after the end, and writes all the same.
+    /// Reads, sleeps until long after the end, where it can until another has written, and writes all the same.
     async fn oversleep(&mut self, errand: &Errand) {
-        let read = self.ask(errand, Op::Read, 0).await;
+        let Some(value) = self.ask(errand, Op::Read, 0).await else { return };
         sleep(self.part.ttl + Duration::from_millis(self.dice.between(50, 600))).await;
-        if let Some(value) = read {
-            self.ask(errand, Op::Write, value + 1).await;
+        let until = now() + OVERSLEEPS * MILLI;
+        while now() < until && self.ask(errand, Op::Read, 0).await == Some(value) {
+            sleep(LOOK_EVERY).await;
         }
+        self.ask(errand, Op::Write, value + 1).await;
     }
 
     /// Where tokens are checked, the lock is looked at only every other time: the register has the last word.

@@ -1,6 +1,7 @@
 //! Puts the planned faults in place, and takes them away.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use quorlock::testbed::{Data, Fault, Outcome, Proxy, Reply, Testbed};
 use rustix::process::Signal;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::aim::At;
 use crate::crew::Crew;
-use crate::history::Event;
-use crate::log::Log;
+use crate::history::{Event, Nanos};
+use crate::log::{Log, now};
 use crate::plan::{Kind, Planned};
 
 pub(crate) struct Nemesis {
@@ -23,13 +25,24 @@ pub(crate) struct Nemesis {
     pub(crate) log: Log,
     pub(crate) resources: Vec<String>,
     pub(crate) ttl: Duration,
-    pub(crate) fenced: bool,
+    /// Where the clients' logs are.
+    folder: PathBuf,
     /// One fault at a time on each master, each client, and on the ways.
     turns: Vec<Arc<Mutex<()>>>,
 }
 
-/// How long a fault that breaks an assumption waits for a lock to break.
+/// How long a fault that needs a lock to break waits for one.
 const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(4);
+
+/// A client that is stopped while it holds a lock that another one waits for.
+struct Target {
+    client: usize,
+    resource: String,
+    /// When its lock is over.
+    deadline: Nanos,
+    _turn: OwnedMutexGuard<()>,
+}
 
 impl Nemesis {
     pub(crate) fn new(
@@ -39,33 +52,27 @@ impl Nemesis {
         log: Log,
         resources: Vec<String>,
         ttl: Duration,
-        fenced: bool,
+        folder: PathBuf,
     ) -> Self {
         let turns = (0..=bed.masters().len() + ways.len()).map(|_| Arc::default()).collect();
-        Self { bed, ways, crew: Mutex::new(crew), log, resources, ttl, fenced, turns }
+        Self { bed, ways, crew: Mutex::new(crew), log, resources, ttl, folder, turns }
     }
 
-    pub(crate) async fn strike(self: Arc<Self>, id: u64, planned: Planned, began: tokio::time::Instant) {
+    /// `id` is the fault's number, and the next one that of what is done to the holder of a lock for its sake.
+    pub(crate) async fn strike(self: Arc<Self>, id: u64, planned: Planned, began: Instant) {
         sleep_until(began + planned.after).await;
         let _turn = self.turn(&planned).await;
-        let at_a_lock = planned.kind.breaks_an_assumption() || planned.kind == Kind::ThreeAtOnce;
-        let lock = if at_a_lock { self.wait_for_a_lock().await } else { None };
-        let (resource, holder) = lock.unwrap_or_else(|| (self.resources[0].clone(), None));
-        let holder = holder.filter(|_| planned.kind == Kind::ThreeAtOnce);
+        let target = if planned.kind.needs_a_holder() { self.aim(id + 1).await } else { None };
+        let resource = target.as_ref().map_or(&self.resources[0], |target| &target.resource);
         let on = if planned.kind.is_on_clients() { "c" } else { "m" };
-        let on = planned.on.iter().map(|index| format!("{on}{}", index + 1));
-        let on = on.chain(holder.map(|client| format!("c{}", client + 1))).collect();
+        let on = planned.on.iter().map(|index| format!("{on}{}", index + 1)).collect();
         let word = match planned.kind {
             Kind::ClockStep => format!("{}={}", planned.kind.word(), self.ttl.as_millis()),
             Kind::Del => format!("{}={resource}", planned.kind.word()),
             kind => kind.word().to_owned(),
         };
         self.log.say(Event::Fault { id, word, on });
-        // Its holder shall not see that they restarted.
-        for way in holder.iter().flat_map(|client| &self.ways[*client]) {
-            let _ = way.inject(Fault::Cut).await;
-        }
-        match self.inject(&planned, &resource).await {
+        match self.inject(&planned, resource).await {
             Ok(()) => {
                 sleep(planned.lasts).await;
                 // A fault that stays would show as a run in which nothing is granted any more.
@@ -78,8 +85,10 @@ impl Nemesis {
                 self.log.say(Event::Skipped { id, why: error.to_string() });
             }
         }
-        for way in holder.iter().flat_map(|client| &self.ways[*client]) {
-            let _ = way.undo(Fault::Cut).await;
+        if let Some(target) = target {
+            sleep(Duration::from_nanos(target.deadline.saturating_sub(now()))).await;
+            let _ = self.signal(&[target.client], Signal::CONT).await;
+            self.log.say(Event::Healed { id: id + 1 });
         }
     }
 
@@ -88,7 +97,7 @@ impl Nemesis {
         let masters = self.bed.masters().len();
         let first = if planned.kind.is_on_clients() { masters } else { 0 };
         let mut wanted: Vec<usize> = planned.on.iter().map(|index| first + index).collect();
-        if way_fault(planned.kind).is_some() || planned.kind == Kind::ThreeAtOnce {
+        if way_fault(planned.kind).is_some() {
             wanted.push(self.turns.len() - 1);
         }
         wanted.sort_unstable();
@@ -99,32 +108,50 @@ impl Nemesis {
         turns
     }
 
-    /// Until somebody has just got a lock, or renewed it: then it is a third of the ttl until the next renewal can
-    /// notice what became of it, and nearly all of the ttl until its holder would have to give up by himself. Names
-    /// the resource and the client, from 0.
-    async fn wait_for_a_lock(&self) -> Option<(String, Option<usize>)> {
-        let fresh = i64::try_from(self.ttl.as_millis()).unwrap_or(i64::MAX) - 60;
-        let end = tokio::time::Instant::now() + PATIENCE;
-        while tokio::time::Instant::now() < end {
-            for resource in &self.resources {
-                let (bed, key) = (Arc::clone(&self.bed), resource.clone());
-                let found = spawn_blocking(move || {
-                    let mut masters = bed.masters().iter();
-                    let master = masters.find(|master| master.pttl(&key).is_ok_and(|left| left > fresh))?;
-                    master.get(&key).ok().flatten()
-                });
-                if let Ok(Some(holder)) = found.await {
-                    // `c2/…`
-                    let name = String::from_utf8_lossy(&holder).into_owned();
-                    let number =
-                        name.strip_prefix('c').and_then(|name| name.split('/').next()?.parse::<usize>().ok());
-                    let client = number.and_then(|number| number.checked_sub(1));
-                    return Some((resource.clone(), client.filter(|client| *client < self.ways.len())));
+    /// Until a client is stopped that has just got a lock, or renewed it, while another one waits for it. Stopped, it can
+    /// neither give it back nor notice what becomes of it, and the lock is its own for most of the ttl.
+    async fn aim(&self, id: u64) -> Option<Target> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            for client in 0..self.ways.len() {
+                if let Some(target) = self.stop_holder(client).await {
+                    let (word, on) = (Kind::FreezeClient.word().to_owned(), vec![name(client)]);
+                    self.log.say(Event::Fault { id, word, on });
+                    return Some(target);
                 }
             }
-            sleep(Duration::from_millis(4)).await;
+            sleep(LOOK_EVERY).await;
         }
         None
+    }
+
+    /// It goes on if it turns out not to hold, or nobody comes.
+    async fn stop_holder(&self, client: usize) -> Option<Target> {
+        self.fresh_lock(client)?;
+        let turn = Arc::clone(&self.turns[self.bed.masters().len() + client]).try_lock_owned().ok()?;
+        self.signal(&[client], Signal::STOP).await.ok()?;
+        // It may run on for an instant.
+        sleep(LOOK_EVERY).await;
+        while let Some((resource, deadline)) = self.fresh_lock(client) {
+            let asks = |other| matches!(self.at(other), At::Asks { resource: wanted } if wanted == resource);
+            if (0..self.ways.len()).any(asks) {
+                return Some(Target { client, resource, deadline, _turn: turn });
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        let _ = self.signal(&[client], Signal::CONT).await;
+        None
+    }
+
+    fn at(&self, client: usize) -> At {
+        At::of(&self.folder, &name(client)).unwrap_or(At::Else)
+    }
+
+    /// A lock that is its own for three quarters of the ttl and more, and until when.
+    fn fresh_lock(&self, client: usize) -> Option<(String, Nanos)> {
+        let At::Holds { resource, deadline } = self.at(client) else { return None };
+        let enough = u64::try_from(self.ttl.as_nanos()).unwrap_or(Nanos::MAX) / 4 * 3;
+        (deadline > now() + enough).then_some((resource, deadline))
     }
 
     async fn inject(&self, planned: &Planned, resource: &str) -> io::Result<()> {
@@ -199,9 +226,7 @@ impl Nemesis {
     fn master_fault(&self, kind: Kind) -> Option<Fault> {
         Some(match kind {
             Kind::Kill => Fault::Kill,
-            Kind::RestartEmpty => Fault::Restart(Data::Empty),
-            // Three that lose their counters together take no part in fencing until an operator sets a floor.
-            Kind::ThreeAtOnce => Fault::Restart(if self.fenced { Data::Kept } else { Data::Empty }),
+            Kind::RestartEmpty | Kind::ThreeAtOnce => Fault::Restart(Data::Empty),
             Kind::Freeze => Fault::Freeze,
             // Half of what the drift allows for.
             Kind::ClockSlew => Fault::ClockSlew(5_000),
@@ -255,6 +280,10 @@ impl Nemesis {
         }
         Ok(())
     }
+}
+
+fn name(client: usize) -> String {
+    format!("c{}", client + 1)
 }
 
 fn way_fault(kind: Kind) -> Option<Fault> {

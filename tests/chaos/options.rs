@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// Locks without fencing tokens, and a register that takes whatever comes.
     #[arg(long)]
     pub(crate) unfenced: bool,
+    /// Of each client's claims every so manieth is slept through: it reads, sleeps until another has written, and writes.
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) oversleep: u64,
     /// Fewer overlaps than this, of those that broken assumptions explain, prove too little.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) overlaps: usize,
@@ -70,10 +73,10 @@ impl Options {
 
     /// What replays it.
     pub(crate) fn command(&self, seed: u64) -> String {
-        let Self { seconds, clients, resources, ttl, overlaps, .. } = self;
+        let Self { seconds, clients, resources, ttl, oversleep, overlaps, .. } = self;
         let mut command = format!(
             "cargo test --all-features --test chaos -- --seconds {seconds} --seed {seed} --clients {clients} \
-             --resources {resources} --ttl {ttl}"
+             --resources {resources} --ttl {ttl} --oversleep {oversleep}"
         );
         let faults = self.words().join(",");
         command += &if faults.is_empty() { " --no-fault".into() } else { format!(" --fault {faults}") };

@@ -9,7 +9,6 @@ pub(crate) enum Kind {
     Kill,
     RestartEmpty,
     RestartOld,
-    /// And the holder of a lock is cut off meanwhile.
     ThreeAtOnce,
     Freeze,
     FreezeClient,
@@ -70,6 +69,11 @@ impl Kind {
         matches!(self, Self::ClockStep | Self::Flush | Self::Evict | Self::Del)
     }
 
+    /// What it can do shows only while somebody holds a lock, and another one waits for it.
+    pub(crate) const fn needs_a_holder(self) -> bool {
+        self.breaks_an_assumption() || matches!(self, Self::ThreeAtOnce)
+    }
+
     pub(crate) const fn is_on_clients(self) -> bool {
         matches!(self, Self::FreezeClient | Self::KillClient | Self::CutClient)
     }
@@ -92,10 +96,15 @@ impl Kind {
         match self {
             // Past the deadline of whoever is stopped, often.
             Self::FreezeClient => (500, 1_500),
-            Self::CutMajority | Self::CutClient | Self::ThreeAtOnce => (400, 1_200),
+            Self::CutMajority | Self::CutClient => (400, 1_200),
             Self::ClockSlew => (600, 1_300),
             Self::Evict => (100, 200),
-            Self::Reset | Self::ScriptFlush | Self::ClientKill | Self::Flush | Self::Del => (0, 0),
+            Self::ThreeAtOnce
+            | Self::Reset
+            | Self::ScriptFlush
+            | Self::ClientKill
+            | Self::Flush
+            | Self::Del => (0, 0),
             _ => (200, 700),
         }
     }

@@ -106,6 +106,7 @@ async fn live(
             ttl,
             max_ttl,
             fenced: options.fenced(),
+            oversleep: options.oversleep,
             mutant: options.mutant.clone(),
         });
         ways.push(proxies);
@@ -126,8 +127,8 @@ async fn live(
         mutant: options.mutant.clone(),
         command: options.command(seed),
         // A sixth of what was seen without tokens on two processors with twenty processes waiting for them.
-        grants: options.seconds as usize / 2,
-        contended: options.seconds as usize / 4,
+        grants: options.seconds as usize,
+        contended: options.seconds as usize / 2,
         faults: words,
         overlaps: options.overlaps,
     }));
@@ -139,11 +140,15 @@ async fn live(
         log.clone(),
         resources.clone(),
         ttl,
-        options.fenced(),
+        folder.to_owned(),
     ));
+    let mut operator = JoinSet::new();
+    if options.fenced() {
+        operator.spawn(crate::operator::attend(bed.urls(), policy, ttl, log.clone()));
+    }
     let began = Instant::now();
     let mut faults = JoinSet::new();
-    for (id, planned) in (1..).zip(planned) {
+    for (id, planned) in (1..).step_by(2).zip(planned) {
         faults.spawn(Arc::clone(&nemesis).strike(id, planned, began));
     }
     sleep_until(began + Duration::from_secs(options.seconds)).await;
@@ -151,6 +156,7 @@ async fn live(
         struck?;
     }
     nemesis.crew.lock().await.stop().await.map_err(|error| format!("{error}; see {}", folder.display()))?;
+    operator.shutdown().await;
     log.say(Event::Stopped);
     sleep(ttl + policy.drift(ttl) + KEYS_ARE_GONE_WITHIN).await;
     for (index, master) in bed.masters().iter().enumerate() {

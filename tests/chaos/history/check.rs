@@ -251,10 +251,21 @@ impl Judgement {
         let missing =
             |word: &&String| self.faults.iter().all(|fault| fault.skipped || fault.name() != word.as_str());
         empty.extend(run.faults.iter().filter(missing).map(|word| format!("the fault {word} never struck")));
+        if run.grants > 0 && !self.goes_on(history) {
+            empty.push("nothing was granted in the last third of the time".into());
+        }
         if !history.records.iter().any(|record| record.event == Event::Stopped) {
             empty.push("the run did not come to its end".into());
         }
         self.findings.extend(empty.into_iter().map(|text| Finding::bug(Kind::Empty, 0, text)));
+    }
+
+    /// Whether there still were grants towards the end of the time in which locks were asked for.
+    fn goes_on(&self, history: &History) -> bool {
+        let asked = history.records.iter().filter(|record| matches!(record.event, Event::Start { .. }));
+        let asked: Vec<Nanos> = asked.map(|record| record.at).collect();
+        let (Some(first), Some(last)) = (asked.first(), asked.last()) else { return false };
+        self.holds.iter().any(|hold| hold.granted >= last - (last - first) / 3)
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `counter` | register | the last value of a `resource` |
 //! | `fault`, `healed` | chaos | fault number `id`, `word`, struck `on` these (`m1` a master, `c2` a client, `c2-m1` a way); it is over |
 //! | `skipped` | chaos | the fault could not be put in place, or not everywhere: `why` |
+//! | `floor` | chaos | the operator set a `floor` under the tokens `on` these masters, which had lost their counters |
 //! | `stopped` | chaos | all clients gave back what they held, and ended |
 //! | `left` | chaos | on `master`, `key` was still there when every ttl was over |
 //!
@@ -74,6 +75,7 @@ pub(crate) enum Event {
     Fault { id: u64, word: String, on: Vec<String> },
     Healed { id: u64 },
     Skipped { id: u64, why: String },
+    Floor { floor: u64, on: Vec<String> },
     Stopped,
     Left { master: String, key: String },
 }
