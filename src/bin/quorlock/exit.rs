@@ -189,7 +189,9 @@ impl From<TestbedError> for Failure {
     fn from(error: TestbedError) -> Self {
         let text = error.to_string();
         match error {
-            TestbedError::NotAProgram { .. } | TestbedError::NoServer { .. } => Self::config(text),
+            TestbedError::NotAProgram { .. }
+            | TestbedError::NoServer { .. }
+            | TestbedError::NoEngine { .. } => Self::config(text),
             TestbedError::NoSuchMaster { .. } => Self::new(Exit::Usage, "bad_request", text),
             _ => Self::other(text),
         }
