@@ -149,7 +149,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
-    /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
+    /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known (exit code 1), or cannot be
+    /// reached (69), and changes none then.
     #[command(
         after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
     )]
