@@ -87,7 +87,11 @@ impl Compose {
 
     /// Whether something of this name is there already.
     pub(super) fn is_there(&self) -> Result<bool, TestbedError> {
-        Ok(self.folder.symlink_metadata().is_ok() || !self.list("container", &["-a"])?.is_empty())
+        // Volumes alone would make old data of fresh masters.
+        let left = [("container", &["-a"][..]), ("network", &[]), ("volume", &[])];
+        let left =
+            left.into_iter().map(|(kind, more)| self.list(kind, more)).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.folder.symlink_metadata().is_ok() || !left.concat().is_empty())
     }
 
     /// Makes and starts them, and waits until all answer. What a failure leaves is for [`remove`](Self::remove).

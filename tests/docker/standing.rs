@@ -223,6 +223,12 @@ fn what_is_left_of_a_bed_is_removed_by_down() {
     assert_eq!(place.testbed(&["down"]).ok(), "ended 5 masters (0 had ended before)");
     assert_eq!(of(&project), [""; 0]);
     assert!(place.is_empty());
+    // And a volume, of which all else was pruned.
+    let label = format!("com.docker.compose.project={project}");
+    docker_ok(&["volume", "create", "--label", &label, &format!("{project}-m1")]);
+    place.testbed(&["up", "--docker"]).fails(1, &[&project, "`quorlock testbed down` removes it"]);
+    assert_eq!(place.testbed(&["down"]).ok(), "ended 0 masters (0 had ended before)");
+    assert_eq!(of(&project), [""; 0]);
 }
 
 /// Whether a process that an `up` of this place started is still there.
