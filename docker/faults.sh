@@ -139,14 +139,14 @@ restart_old() {
 }
 
 on_the_way() { # MASTER WORDS
-    [ "$(condition proxy)" = up ] || { skipped 'no proxy stands before the masters: bring the bed up with the profile proxy'; return; }
+    [ "$(condition proxy)" = up ] || { skipped 'no proxy stands before the masters: docker/run.sh brings them up, too, or the profile proxy'; return; }
     docker exec "$project-proxy" bedtool tell "$control" "$*" 2>&1 </dev/null || indeterminate 'the proxy does not listen'
 }
 
 clock() { # CONTAINER LINE
     case $(field '{{range .Config.Env}}{{println .}}{{end}}' "$1") in
         *LD_PRELOAD=/*) ;;
-        *) skipped 'its clock cannot be turned: the bed was brought up without a C compiler, or not by run.sh'; return ;;
+        *) skipped 'its clock cannot be turned: the bed was brought up without clocks, which take a C compiler'; return ;;
     esac
     echo "$2" >"$work/$1"
     chmod 644 "$work/$1"
@@ -166,7 +166,7 @@ promote() {
     # Also where it is cut off and behind: that is when failovers happen.
     case $(condition $replica) in
         up | cut) ;;
-        *) skipped 'no replica is up: bring the bed up with the profile failover'; return ;;
+        *) skipped 'no replica is up: docker/run.sh shell brings one up, too, or the profile failover'; return ;;
     esac
     stop "$1" || { indeterminate 'the master does not end'; return; }
     answer=$(client $replica replicaof no one)

@@ -97,7 +97,7 @@ server() {
     elif [ -x "$bedtool" ]; then
         put "$bedtool" /usr/bin/redis-cli
     else
-        die 'no redis-cli or valkey-cli here, and no bedtool to stand in for it: cargo build --release --features cli --example bedtool'
+        die 'no redis-cli or valkey-cli in PATH, and in a checkout no bedtool to stand in for it: cargo build --release --features cli --example bedtool'
     fi
     image quorlock/server 'ENTRYPOINT ["/usr/bin/redis-server"]' 'EXPOSE 6379' 'WORKDIR /data'
 }

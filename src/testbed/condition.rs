@@ -21,16 +21,19 @@ pub enum Condition {
     Up,
     /// Its process is stopped: connections open, nothing is answered.
     Frozen,
+    /// A container without a network: it runs, and nobody reaches it.
+    Cut,
     /// It has no process.
     Down,
 }
 
 impl Condition {
-    /// `up`, `frozen` or `down`.
+    /// `up`, `frozen`, `cut` or `down`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::Frozen => "frozen",
+            Self::Cut => "cut",
             Self::Down => "down",
         }
     }

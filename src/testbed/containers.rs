@@ -2,31 +2,47 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::testbed::condition::Condition;
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::fault::{Fault, Outcome};
+use crate::testbed::status::MasterStatus;
+use crate::testbed::wire::Wire;
 
 /// The one program for faults on containers, here and for people.
 const SCRIPT: &str = include_str!("../../docker/faults.sh");
 
 /// How many masters `docker/compose.yaml` has.
-const MASTERS: usize = 5;
+pub(super) const MASTERS: usize = 5;
 
 /// Which port of a container is looked for, in which container: through the proxy, if there is one.
 const DIRECT: &str = "6379/tcp";
 
-/// The five masters that `docker/compose.yaml` brought up under a project's name, with `docker/run.sh` or by hand. They
-/// are not taken down when this is dropped.
+/// What the engine is asked of each container: name, state, process, networks, and the port it was given on this machine, which
+/// it keeps while it is down.
+const LOOK: &str = "{{.Name}} {{.State.Status}} {{.State.Pid}} {{len .NetworkSettings.Networks}} \
+                    {{(index (index .HostConfig.PortBindings \"6379/tcp\") 0).HostPort}}";
+
+/// The five masters that `docker/compose.yaml` brought up under a project's name, with `docker/run.sh`, by hand,
+/// or as a [`StandingBed`](super::StandingBed). They are not taken down when this is dropped.
 #[derive(Debug, Clone)]
 pub struct Containers {
     project: String,
+    /// Where snapshots for `restart-old-snapshot` are kept, unless where the script keeps them.
+    kept: Option<PathBuf>,
 }
 
 impl Containers {
     /// Those of this project: `$QUORLOCK_PROJECT` of the one who brought them up, `quorlock` unless it was set.
     pub fn of(project: impl Into<String>) -> Self {
-        Self { project: project.into() }
+        Self { project: project.into(), kept: None }
+    }
+
+    pub(super) fn keeping(project: String, kept: PathBuf) -> Self {
+        Self { project, kept: Some(kept) }
     }
 
     /// Those that `docker/run.sh` brought up for the command that is running: `$QUORLOCK_CONTAINERS`.
@@ -78,6 +94,32 @@ impl Containers {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// How each master is, in order: what the engine says of its container, and what it says of itself.
+    ///
+    /// # Errors
+    /// Without an engine, or if one of the containers is not there. A master that is down, frozen, cut off or silent is a
+    /// status, not an error.
+    pub fn masters(&self) -> Result<Vec<MasterStatus>, TestbedError> {
+        let names: Vec<String> = (1..=MASTERS).map(|nth| format!("{}-m{nth}", self.project)).collect();
+        let words: Vec<&str> = ["container", "inspect", "-f", LOOK]
+            .into_iter()
+            .chain(names.iter().map(String::as_str))
+            .collect();
+        let said = self.docker(&words)?;
+        said.lines()
+            .filter(|line| !line.is_empty())
+            .enumerate()
+            .map(|(index, line)| status(index, line))
+            .collect()
+    }
+
+    /// Whether a master answers there.
+    pub(super) fn answers(address: SocketAddr) -> bool {
+        Wire::connect(address)
+            .and_then(|mut wire| wire.command(&["PING"]))
+            .is_ok_and(|reply| reply.text().as_deref() == Some("PONG"))
+    }
+
     fn run(&self, master: usize, fault: Fault, how: &str) -> Outcome {
         let output = match self.script(&[&format!("m{master}"), &fault.to_string(), how]).output() {
             Ok(output) => output,
@@ -97,6 +139,9 @@ impl Containers {
     fn script(&self, words: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "faults.sh"]).args(words).env("QUORLOCK_PROJECT", &self.project);
+        if let Some(kept) = &self.kept {
+            command.env("QUORLOCK_STATE", kept);
+        }
         command.stdin(Stdio::null());
         command
     }
@@ -111,7 +156,7 @@ impl Containers {
         }
     }
 
-    fn docker(&self, words: &[&str]) -> Result<String, TestbedError> {
+    pub(super) fn docker(&self, words: &[&str]) -> Result<String, TestbedError> {
         let asking = || format!("ask docker for {}", words.join(" "));
         let output = Command::new("docker").args(words).stdin(Stdio::null()).output().doing(asking)?;
         if output.status.success() {
@@ -121,6 +166,21 @@ impl Containers {
             Err(io::Error::other(why)).doing(asking)
         }
     }
+}
+
+fn status(index: usize, line: &str) -> Result<MasterStatus, TestbedError> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let strange = || TestbedError::Cannot { why: format!("the engine says of a container: {line}") };
+    let [_, state, pid, networks, port] = words[..] else { return Err(strange()) };
+    let address = SocketAddr::from(([127, 0, 0, 1], port.parse().map_err(|_| strange())?));
+    let condition = match (state, networks) {
+        ("running", "0") => Condition::Cut,
+        ("running", _) => Condition::Up,
+        ("paused", _) => Condition::Frozen,
+        _ => Condition::Down,
+    };
+    let pid = pid.parse().ok().filter(|pid| *pid > 0);
+    Ok(MasterStatus::of(index, format!("redis://{address}"), condition, pid, || Wire::connect(address)))
 }
 
 impl fmt::Display for Containers {

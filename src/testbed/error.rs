@@ -49,11 +49,27 @@ pub enum TestbedError {
     },
     /// `up` where something is up.
     #[error(
-        "a test bed is already up ({path}): `quorlock testbed status` shows it, `quorlock testbed down` ends it"
+        "a test bed is already up: {what} ({path}). `quorlock testbed status` shows it, `quorlock testbed down` ends it"
     )]
     AlreadyUp {
+        /// Its masters.
+        what: String,
         /// The file that says so.
         path: PathBuf,
+    },
+    /// Containers where none can be had.
+    #[error("no containers: {why}. Masters can be processes of this machine, too: `quorlock testbed up`")]
+    NoEngine {
+        /// What is missing.
+        why: String,
+    },
+    /// Containers, or a folder, of a bed whose record is gone.
+    #[error(
+        "an earlier test bed left something of the project {project} behind: `quorlock testbed down` removes it"
+    )]
+    LeftBehind {
+        /// The name that its containers, networks and volumes begin with.
+        project: String,
     },
     /// A question to a bed that is not up.
     #[error("no test bed is up ({path} does not exist): start one with `quorlock testbed up`")]

@@ -86,7 +86,7 @@ impl LocalMaster {
     fn ask(&self, command: &[&str]) -> Outcome {
         match self.condition() {
             // A frozen master would do it once it is thawed, long after somebody stopped waiting.
-            condition @ (Condition::Frozen | Condition::Down) => {
+            condition @ (Condition::Frozen | Condition::Cut | Condition::Down) => {
                 Outcome::skipped(format!("it is {}", condition.as_str()))
             }
             Condition::Up => match self.command(command) {

@@ -88,11 +88,7 @@ impl LocalMaster {
     /// # Errors
     /// The connection's, or the master's.
     pub fn info(&self) -> io::Result<BTreeMap<String, String>> {
-        let reply = self.command(&["INFO", "everything"])?;
-        let Reply::Bulk(text) = &reply else { return Err(unexpected(&reply)) };
-        let text = String::from_utf8_lossy(text);
-        let fields = text.lines().filter_map(|line| line.split_once(':'));
-        Ok(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        fields(&self.command(&["INFO", "everything"])?)
     }
 
     /// What the master calls this run of itself; another one after each restart.
@@ -102,6 +98,14 @@ impl LocalMaster {
     pub fn run_id(&self) -> io::Result<String> {
         self.info()?.remove("run_id").ok_or_else(|| io::Error::other("INFO names no run_id"))
     }
+}
+
+/// What an answer to `INFO` says.
+pub(super) fn fields(reply: &Reply) -> io::Result<BTreeMap<String, String>> {
+    let Reply::Bulk(text) = reply else { return Err(unexpected(reply)) };
+    let text = String::from_utf8_lossy(text);
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    Ok(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 fn unexpected(reply: &Reply) -> io::Error {

@@ -26,9 +26,10 @@
 //! | `fault`, `local_fault`, `skew` | what can go wrong on purpose, [`Fault`]; with a process; with its wall clock |
 //! | `proxy`, `proxy_fault` | what can go wrong on the way to a master, [`Proxy`] |
 //! | `flow`, `link`, `target`, `door`, `pump`, `timer` | what a proxy is made of |
-//! | `containers` | masters in containers, [`Containers`] |
+//! | `containers`, `compose` | masters in containers, [`Containers`]; bringing them up and taking them away |
 //! | `breakable` | what processes and containers have in common, [`Breakable`] |
 //! | `switchboard` | proxies in a process of their own, [`Switchboard`] |
+//! | `status` | how a master is, [`MasterStatus`] |
 //! | `standing`, `record` | a bed that outlives the command that started it, [`StandingBed`] |
 //!
 //! Linux only: it reads `/proc` to know a process from a later one with the same pid.
@@ -72,7 +73,11 @@ mod proxy_fault;
 
 mod switchboard;
 
+mod status;
+
 mod containers;
+
+mod compose;
 
 mod breakable;
 
@@ -90,6 +95,7 @@ pub use fault::{Fault, Injected, Outcome, UnknownFault};
 pub use flow::{Direction, Flow, Traffic};
 pub use local::LocalMaster;
 pub use proxy::Proxy;
-pub use standing::{Down, MasterStatus, Report, StandingBed};
+pub use standing::{Down, StandingBed};
+pub use status::{MasterStatus, Report};
 pub use switchboard::Switchboard;
 pub use wire::{Reply, Wire};

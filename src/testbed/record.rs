@@ -9,20 +9,32 @@ use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 
 use crate::testbed::binary::ServerBinary;
+use crate::testbed::compose::Compose;
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::folder::Folder;
 use crate::testbed::local::LocalMaster;
 use crate::testbed::process::Identity;
 use crate::testbed::skew::Preload;
 
-/// Counts changes that an older program could not read.
-const VERSION: u32 = 1;
+/// Counts changes that an older program could not read; this one reads the older ones.
+const VERSION: u32 = 2;
+
+/// What a record names.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Processes(Vec<LocalMaster>),
+    Containers(Compose),
+}
 
 /// The masters of a bed, as they are written down.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     version: u32,
+    #[serde(default)]
     masters: Vec<Entry>,
+    /// The project's name, if they are containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,8 +71,8 @@ impl RecordFile {
         &self.path
     }
 
-    /// Makes the file, empty: from here on the place is taken, so that of two `up` at once one fails.
-    pub(super) fn take(&self) -> Result<(), TestbedError> {
+    /// Makes the file, empty: from here on the place is taken, so that of two `up` at once one fails. False if it was there.
+    pub(super) fn take(&self) -> Result<bool, TestbedError> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new()
                 .recursive(true)
@@ -69,16 +81,13 @@ impl RecordFile {
                 .doing(|| format!("create {}", folder.display()))?;
         }
         match open_new(&self.path) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(TestbedError::AlreadyUp { path: self.path.clone() })
-            }
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error).doing(|| format!("create {}", self.path.display())),
         }
     }
 
-    /// Writes it anew, whole or not at all.
-    pub(super) fn write(&self, masters: &[LocalMaster]) -> Result<(), TestbedError> {
+    pub(super) fn write_processes(&self, masters: &[LocalMaster]) -> Result<(), TestbedError> {
         let entry = |master: &LocalMaster| Entry {
             port: master.port(),
             process: master.identity(),
@@ -87,12 +96,21 @@ impl RecordFile {
             arguments: master.arguments().to_vec(),
             preload: master.preload().cloned(),
         };
-        let record = Record { version: VERSION, masters: masters.iter().map(entry).collect() };
+        self.write(&Record { version: VERSION, masters: masters.iter().map(entry).collect(), project: None })
+    }
+
+    pub(super) fn write_containers(&self, compose: &Compose) -> Result<(), TestbedError> {
+        let project = Some(compose.containers().project().to_owned());
+        self.write(&Record { version: VERSION, masters: Vec::new(), project })
+    }
+
+    /// Writes it anew, whole or not at all.
+    fn write(&self, record: &Record) -> Result<(), TestbedError> {
         let mut next = self.path.clone().into_os_string();
         next.push(".next");
         let written = || {
             let _ = fs::remove_file(&next);
-            open_new(Path::new(&next))?.write_all(&serde_json::to_vec_pretty(&record)?)?;
+            open_new(Path::new(&next))?.write_all(&serde_json::to_vec_pretty(record)?)?;
             fs::rename(&next, &self.path)
         };
         written().doing(|| format!("write {}", self.path.display()))
@@ -100,7 +118,7 @@ impl RecordFile {
 
     /// The masters that it names, or none if there is no such file. A file without content is what an `up` leaves
     /// that was killed half-way, whose masters ended with it.
-    pub(super) fn read(&self) -> Result<Option<Vec<LocalMaster>>, TestbedError> {
+    pub(super) fn read(&self) -> Result<Option<Kept>, TestbedError> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             // What it says is killed and removed; the temporary directory is everybody's.
@@ -111,13 +129,16 @@ impl RecordFile {
         }
         let text = fs::read(&self.path).doing(|| format!("read {}", self.path.display()))?;
         if text.is_empty() {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Kept::Processes(Vec::new())));
         }
         let record: Record = serde_json::from_slice(&text).map_err(|error| self.bad(error.to_string()))?;
-        if record.version != VERSION {
+        if record.version > VERSION {
             return Err(self.bad(format!("its version is {}, this program reads {VERSION}", record.version)));
         }
-        Ok(Some(record.masters.into_iter().map(Entry::adopt).collect()))
+        Ok(Some(match record.project {
+            Some(project) => Kept::Containers(Compose::named(project, &self.path)),
+            None => Kept::Processes(record.masters.into_iter().map(Entry::adopt).collect()),
+        }))
     }
 
     pub(super) fn remove(&self) -> Result<(), TestbedError> {

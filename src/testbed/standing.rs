@@ -4,20 +4,24 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::testbed::bed::TestbedBuilder;
+use crate::testbed::bed::{Testbed, TestbedBuilder};
+use crate::testbed::breakable::Breakable;
+use crate::testbed::compose::Compose;
 use crate::testbed::condition::Condition;
+use crate::testbed::containers::MASTERS;
 use crate::testbed::error::{Doing, TestbedError};
 use crate::testbed::fault::{Fault, Outcome};
 use crate::testbed::folder::Folder;
 use crate::testbed::local::LocalMaster;
 use crate::testbed::port::Port;
-use crate::testbed::record::RecordFile;
+use crate::testbed::record::{Kept, RecordFile};
+use crate::testbed::status::MasterStatus;
 
 /// The place of a bed that stays up between commands: `up` in one, `status` and `fault` in others, `down` in the last.
 ///
-/// A file names the masters, their ports, folders and processes. A process is known by its pid and its start time
-/// together, so that nothing else is ever killed in a master's stead. The servers run in process groups of their
-/// own, not reached by Ctrl-C. Commands for one place are meant to come one after the other.
+/// A file names the masters: their ports, folders and processes, or the project of their containers. A process is known by its pid and its start time
+/// together, so that nothing else is ever killed in a master's stead; a container by the project that Compose labelled it with.
+/// The servers run in process groups of their own, not reached by Ctrl-C. Commands for one place are meant to come one after the other.
 #[derive(Debug, Clone)]
 pub struct StandingBed {
     file: RecordFile,
@@ -29,46 +33,10 @@ pub struct StandingBed {
 pub struct Down {
     /// Whether there was a bed to take down.
     pub was_up: bool,
-    /// How many processes were ended.
+    /// How many masters were ended.
     pub ended: usize,
-    /// How many masters had ended before.
+    /// How many had ended before.
     pub already_gone: usize,
-}
-
-/// One master of a standing bed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct MasterStatus {
-    /// `m1` and so on.
-    pub name: String,
-    /// `redis://127.0.0.1:PORT`.
-    pub url: String,
-    /// Up, frozen or down.
-    pub condition: Condition,
-    /// Its process, unless down.
-    pub pid: Option<u32>,
-    /// What it says of itself, if it is up.
-    pub report: Option<Report>,
-    /// Why it says nothing although it is up.
-    pub trouble: Option<String>,
-}
-
-/// What a master says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Report {
-    /// `master`, unless somebody made it a replica.
-    pub role: String,
-    /// Another one after each restart.
-    pub run_id: String,
-    /// Seconds since it started.
-    pub uptime: u64,
-    /// Bytes in use.
-    pub memory: u64,
-    /// The limit in bytes, 0 for none.
-    pub memory_limit: u64,
-    /// How many keys it has.
-    pub keys: u64,
 }
 
 impl StandingBed {
@@ -95,35 +63,70 @@ impl StandingBed {
     /// [`TestbedError::AlreadyUp`] if one is up here; else as [`Testbed::start`](super::Testbed::start), with
     /// nothing left behind.
     pub fn up(&self, bed: TestbedBuilder) -> Result<Vec<String>, TestbedError> {
-        self.file.take()?;
+        self.take()?;
         self.start(bed).inspect_err(|_| drop(self.file.remove()))
+    }
+
+    /// Brings five masters up in containers, by Compose and what is in `docker/`; with `clocks` each has a wall clock of its own,
+    /// as [`TestbedBuilder::clocks`] says. Takes some seconds; where the server's image must be pulled or made first, longer.
+    /// Returns where they listen: the first free ports from 17101 on.
+    ///
+    /// Their project, which begins the names of containers, networks and volumes, is named after the place. If this is ended
+    /// half-way, [`down`](Self::down) removes what there is.
+    ///
+    /// # Errors
+    /// [`TestbedError::AlreadyUp`] if a bed is up here; [`TestbedError::NoEngine`] without a Docker engine or Compose;
+    /// [`TestbedError::LeftBehind`] if there is something of this project already; otherwise with what was made removed again.
+    pub fn up_containers(&self, clocks: bool) -> Result<Vec<String>, TestbedError> {
+        self.take()?;
+        let ready = || {
+            let (program, compose) = (Compose::program()?, Compose::of(self.path()));
+            // Before anything is made, so that `down` finds it.
+            self.file.write_containers(&compose)?;
+            Ok((program, compose))
+        };
+        let (program, compose) = ready().inspect_err(|_| drop(self.file.remove()))?;
+        if compose.is_there()? {
+            return Err(TestbedError::LeftBehind { project: compose.containers().project().to_owned() });
+        }
+        compose.up(program, clocks).inspect_err(|_| drop(self.down()))
     }
 
     /// Where its masters listen.
     ///
     /// # Errors
-    /// [`TestbedError::NotUp`], or a record that cannot be relied on.
+    /// [`TestbedError::NotUp`], or a record that cannot be relied on; without an engine, if they are containers.
     pub fn urls(&self) -> Result<Vec<String>, TestbedError> {
-        Ok(self.masters()?.iter().map(LocalMaster::url).collect())
+        Ok(self.status()?.into_iter().map(|master| master.url).collect())
     }
 
-    /// Ends what is left of the bed and removes its folders and its file. Nothing to do is no error.
+    /// Ends what is left of the bed and removes its folders and its file; of containers also networks and volumes. Nothing
+    /// to do is no error.
     ///
     /// # Errors
     /// If a process cannot be ended or a folder not be removed; the file stays then, for another try. Or
     /// [`TestbedError::BadRecord`].
     pub fn down(&self) -> Result<Down, TestbedError> {
-        let Some(masters) = self.file.read()? else {
-            return Ok(Down { was_up: false, ended: 0, already_gone: 0 });
-        };
         let mut down = Down { was_up: true, ended: 0, already_gone: 0 };
-        for master in &masters {
-            match master.condition() {
-                Condition::Down => down.already_gone += 1,
-                Condition::Up | Condition::Frozen => down.ended += 1,
+        match self.file.read()? {
+            None => return Ok(Down { was_up: false, ..down }),
+            Some(Kept::Processes(masters)) => {
+                for master in &masters {
+                    match master.condition() {
+                        Condition::Down => down.already_gone += 1,
+                        _ => down.ended += 1,
+                    }
+                    master.kill()?;
+                    master
+                        .folder()
+                        .remove()
+                        .doing(|| format!("remove {}", master.folder().path().display()))?;
+                }
             }
-            master.kill()?;
-            master.folder().remove().doing(|| format!("remove {}", master.folder().path().display()))?;
+            Some(Kept::Containers(compose)) => {
+                let ended = compose.remove()?;
+                (down.ended, down.already_gone) = (ended.now, ended.before);
+            }
         }
         self.file.remove()?;
         Ok(down)
@@ -132,9 +135,17 @@ impl StandingBed {
     /// How each master is, in order.
     ///
     /// # Errors
-    /// As [`urls`](Self::urls). A master that is down, frozen or silent is a status, not an error.
+    /// As [`urls`](Self::urls). A master that is down, frozen, cut off or silent is a status, not an error.
     pub fn status(&self) -> Result<Vec<MasterStatus>, TestbedError> {
-        Ok(self.masters()?.iter().enumerate().map(|(index, master)| status(index, master)).collect())
+        match self.kept()? {
+            Kept::Processes(masters) => {
+                let status = |(index, master): (usize, &LocalMaster)| {
+                    MasterStatus::of(index, master.url(), master.condition(), master.pid(), || master.wire())
+                };
+                Ok(masters.iter().enumerate().map(status).collect())
+            }
+            Kept::Containers(compose) => compose.containers().masters(),
+        }
     }
 
     /// Puts a fault in place at one master, counted from 1 as their names are.
@@ -142,7 +153,7 @@ impl StandingBed {
     /// # Errors
     /// As [`urls`](Self::urls), or [`TestbedError::NoSuchMaster`].
     pub fn fault(&self, master: usize, fault: Fault) -> Result<Outcome, TestbedError> {
-        self.change(master, |master| master.inject(fault))
+        self.change(master, |masters| masters.inject(master, fault))
     }
 
     /// Takes a fault away again.
@@ -150,12 +161,28 @@ impl StandingBed {
     /// # Errors
     /// As [`fault`](Self::fault).
     pub fn undo(&self, master: usize, fault: Fault) -> Result<Outcome, TestbedError> {
-        self.change(master, |master| master.undo(fault))
+        self.change(master, |masters| masters.undo(master, fault))
+    }
+
+    /// Takes the place, or says what is there.
+    fn take(&self) -> Result<(), TestbedError> {
+        if self.file.take()? {
+            return Ok(());
+        }
+        let what = match self.file.read()? {
+            Some(Kept::Processes(masters)) if !masters.is_empty() => {
+                let urls: Vec<String> = masters.iter().map(LocalMaster::url).collect();
+                format!("processes of this machine, {}", urls.join(","))
+            }
+            Some(Kept::Containers(compose)) => format!("{}", compose.containers()),
+            _ => "one that is being started, or was ended half-way".into(),
+        };
+        Err(TestbedError::AlreadyUp { what, path: self.path().to_owned() })
     }
 
     fn start(&self, bed: TestbedBuilder) -> Result<Vec<String>, TestbedError> {
         let mut masters = bed.start_on(|| Port::standing(Folder::is_there_for))?.into_masters();
-        self.file.write(&masters)?;
+        self.file.write_processes(&masters)?;
         masters.iter_mut().try_for_each(LocalMaster::let_go)?;
         Ok(masters.iter().map(LocalMaster::url).collect())
     }
@@ -163,50 +190,29 @@ impl StandingBed {
     fn change(
         &self,
         asked: usize,
-        act: impl FnOnce(&LocalMaster) -> Outcome,
+        act: impl FnOnce(&dyn Breakable) -> Outcome,
     ) -> Result<Outcome, TestbedError> {
-        let masters = self.masters()?;
-        let have = masters.len();
-        let master = asked.checked_sub(1).and_then(|index| masters.get(index));
-        let outcome = act(master.ok_or(TestbedError::NoSuchMaster { asked, have })?);
-        // It may have another process now, or none.
-        self.file.write(&masters)?;
-        Ok(outcome)
+        let is_there = |have| match asked {
+            asked if (1..=have).contains(&asked) => Ok(()),
+            asked => Err(TestbedError::NoSuchMaster { asked, have }),
+        };
+        match self.kept()? {
+            Kept::Processes(masters) => {
+                is_there(masters.len())?;
+                let bed = Testbed::from(masters);
+                let outcome = act(&bed);
+                // It may have another process now, or none.
+                self.file.write_processes(bed.masters())?;
+                Ok(outcome)
+            }
+            Kept::Containers(compose) => {
+                is_there(MASTERS)?;
+                Ok(act(compose.containers()))
+            }
+        }
     }
 
-    fn masters(&self) -> Result<Vec<LocalMaster>, TestbedError> {
+    fn kept(&self) -> Result<Kept, TestbedError> {
         self.file.read()?.ok_or_else(|| TestbedError::NotUp { path: self.path().to_owned() })
     }
-}
-
-fn status(index: usize, master: &LocalMaster) -> MasterStatus {
-    let condition = master.condition();
-    let report = (condition == Condition::Up).then(|| report(master));
-    let (report, trouble) = match report {
-        Some(Ok(report)) => (Some(report), None),
-        Some(Err(error)) => (None, Some(error.to_string())),
-        None => (None, None),
-    };
-    MasterStatus {
-        name: format!("m{}", index + 1),
-        url: master.url(),
-        condition,
-        pid: master.pid(),
-        report,
-        trouble,
-    }
-}
-
-fn report(master: &LocalMaster) -> std::io::Result<Report> {
-    let mut info = master.info()?;
-    let keys = master.command(&["DBSIZE"])?.integer().unwrap_or_default().unsigned_abs();
-    let number = |name: &str| info.get(name).and_then(|value| value.parse().ok()).unwrap_or_default();
-    Ok(Report {
-        uptime: number("uptime_in_seconds"),
-        memory: number("used_memory"),
-        memory_limit: number("maxmemory"),
-        keys,
-        role: info.remove("role").unwrap_or_default(),
-        run_id: info.remove("run_id").unwrap_or_default(),
-    })
 }

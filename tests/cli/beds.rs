@@ -75,9 +75,16 @@ fn as_many_masters_as_asked_for_whatever_the_variable_says() {
     let up = run(place.command(&["testbed", "up", "--masters", "3"]).env("QUORLOCK_MASTERS", "redis://a"));
     assert_eq!(up.ok().matches("redis://").count(), 3, "{up:?}");
     place.testbed(&["down"]).ok();
-    // Containers are brought up by something else, which is named; nothing was started.
-    place.testbed(&["up", "--docker"]).fails(2, &["sh docker/run.sh shell --docker"]);
-    assert_eq!(place.testbed(&["down"]).ok(), "no test bed was up");
     let up = run(place.command(&["testbed", "up", "--json"]).env("QUORLOCK_MASTERS", "redis://a,redis://b"));
     assert_eq!(up.json()["masters"].as_array().unwrap().len(), 5, "{up:?}");
+}
+
+#[test]
+fn containers_without_docker_are_an_error_that_says_so_and_leave_nothing() {
+    let place = Place::new();
+    let up = run(place.command(&["testbed", "up", "--docker"]).env("PATH", place.folder.path()));
+    up.fails(78, &["docker cannot be run", "`quorlock testbed up`"]);
+    assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0);
+    place.testbed(&["up", "--docker", "--masters", "3"]).fails(2, &["five containers"]);
+    assert_eq!(place.testbed(&["down"]).ok(), "no test bed was up");
 }

@@ -604,9 +604,13 @@ fn a_user_with_few_rights_is_told_which_are_missing_and_what_was_not_checked() {
         assert!(!ended.out.contains("hunter2") && !ended.err.contains("hunter2"), "{ended:?}");
         Seen::of(&ended)
     };
-    let seen = as_user(client);
+    let told = format!("{client} +client|caching +client|tracking");
+    let seen = as_user(&told);
     assert_eq!((seen.code, seen.bad()), (0, Vec::<&str>::new()));
-    seen.says("D13", "ok", &[]);
+    seen.says("D13", "ok", &["hgetall, time: no fencing tokens"]);
+    let seen = as_user(client);
+    seen.says("D13", "warning", &["polling", "ACL SETUSER your-user +client|caching +client|tracking"]);
+    assert_eq!((seen.code, seen.bad()), (1, vec!["D13"]));
     for (id, right) in [
         ("D10", "+time"),
         ("D11", "+slowlog|get"),
@@ -623,12 +627,44 @@ fn a_user_with_few_rights_is_told_which_are_missing_and_what_was_not_checked() {
     seen.says("D13", "error", &["pexpire, script|load", "ACL SETUSER your-user +pexpire +script|load"]);
     assert_eq!(seen.code, 3);
     as_user(&client.replace(" +eval ", " ")).says("D13", "error", &["+eval"]);
+    // Keys are another matter than commands: of several, the one that is out of reach is named.
+    let some = as_user(&told.replace("~*", "~other:* ~quorlock:*"));
+    some.says("D13", "error", &["this user may not touch the key a", "ACL SETUSER your-user '~a'"]);
+    assert!(!some.finding("D13").to_string().contains("pexpire"), "{}", some.finding("D13"));
     let all = as_user("~* +@all");
     assert_eq!(all.finding("D12")["verdict"], "ok");
     // Not even INFO: nothing is known of it.
     let none = as_user("~* +hello +client|id");
     none.says("D01", "error", &["NOPERM", "+info"]);
     assert_eq!(none.code, 4);
+}
+
+// D15
+#[test]
+fn another_longest_ttl_than_the_fleets_is_found_where_it_is() {
+    let stage = Stage::sound();
+    stage.doctor(&[]).says("D15", "ok", &["longest ttl of the fleet 60.0 s"]);
+    stage.set(&[2], &["HSET", "quorlock:admitted", "max_ttl", "20000"]);
+    let seen = stage.doctor(&[]);
+    seen.says("D15", "error", &["longest ttl is 20.0 s, not the 60.0 s given here", "--max-ttl 20s"]);
+    assert_eq!(seen.finding("D15")["notes"].as_array().unwrap().len(), 1);
+    assert_eq!(seen.bad(), ["D15"]);
+}
+
+// D15, pitfall 2
+#[test]
+fn a_lock_that_nobody_renews_is_told_from_one_that_was() {
+    let stage = Stage::sound();
+    let holder = "web:1/0f2c3a4b-1111-4222-8333-123456789abc";
+    let left = |millis: &str| stage.set(&[1, 2, 3, 4, 5], &["SET", "a", holder, "PX", millis]);
+    // What is told without --ttl would be a guess.
+    left("55000");
+    assert_eq!(stage.doctor(&["a"]).finding("D15")["notes"].as_array().unwrap().len(), 0);
+    stage.doctor(&["a", "--ttl", "60s"]).says("D15", "ok", &["taken or last renewed"]);
+    left("15000");
+    let seen = stage.doctor(&["a", "--ttl", "60s"]);
+    seen.says("D15", "warning", &["a", "due each 20.0 s: nobody renews it", "quorlock explain 2"]);
+    stage.doctor(&["a", "--ttl", "10s"]).says("D15", "warning", &["held with a longer one", "--ttl 1"]);
 }
 
 // D14

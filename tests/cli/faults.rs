@@ -108,3 +108,23 @@ fn masters_that_want_a_password_get_it_from_the_url_or_the_file() {
         run(quorlock().env("QUORLOCK_MASTERS", urls("").join(",")).args(["acquire", "b", "--wait", "0s"]));
     ended.fails(69, &["no quorum", "NOAUTH"]);
 }
+
+#[test]
+fn a_key_out_of_reach_among_several_is_named_by_doctor_to_which_the_error_points() {
+    let stage = Stage::new();
+    let user = "ACL SETUSER app on >hunter2 ~order:* ~quorlock:* +@all";
+    stage.set(&[1, 2, 3, 4, 5], &user.split(' ').collect::<Vec<_>>());
+    let urls: Vec<String> = stage.bed.urls().iter().map(|url| url.replace("//", "//app:hunter2@")).collect();
+    let as_user = |arguments: &[&str]| {
+        run(quorlock()
+            .env("QUORLOCK_MASTERS", urls.join(","))
+            .args(["--master-timeout", "2s"])
+            .args(arguments))
+    };
+    as_user(&["acquire", "order:1", "order:2"]).ok();
+    let ended = as_user(&["acquire", "order:3", "stock:3", "--wait", "0s"]);
+    ended.fails(69, &["NOPERM", "`quorlock doctor RESOURCE…`", "the key"]);
+    let seen = as_user(&["doctor", "order:3", "stock:3"]);
+    assert!(seen.out.contains("this user may not touch the key stock:3"), "{seen:?}");
+    assert!(!seen.out.contains("the key order:3"), "{seen:?}");
+}

@@ -1,12 +1,16 @@
 //! Masters, and the program run on them.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::pty::openpty;
 use quorlock::testbed::{Reply, Testbed};
 use serde_json::Value;
 
@@ -97,6 +101,16 @@ pub(crate) fn end(mut child: Child, bound: Duration) -> Ended {
     let ended = Ended { code, out: text(out), err: text(err) };
     assert!(status.is_some(), "still running after {bound:?}: {ended:?}");
     ended
+}
+
+/// A terminal: what it shows and what is typed, and the end for programs. No child inherits the first, so that whoever is at it
+/// is hung up when the test is over, be it by a failure.
+pub(crate) fn terminal() -> (File, OwnedFd) {
+    let pty = openpty(None, None).unwrap();
+    for end in [&pty.master, &pty.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+    }
+    (File::from(pty.master), pty.slave)
 }
 
 /// Sends a signal by the system's own program.

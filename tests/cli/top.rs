@@ -8,12 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use nix::pty::openpty;
 use quorlock::testbed::Fault;
 use serde_json::Value;
 use vt100::{Color, Parser};
 
-use crate::stage::{BOUND, Ended, Stage, end, eventually, quorlock, signal};
+use crate::stage::{BOUND, Ended, Stage, end, eventually, quorlock, signal, terminal};
 
 const HOLDER: &str = "web-3:1842/0f2c3a4b-1111-4222-8333-123456789abc";
 const ALL: [usize; 5] = [1, 2, 3, 4, 5];
@@ -34,7 +33,7 @@ struct Terminal {
 
 impl Terminal {
     fn of(command: &mut Command, rows: u16, columns: u16) -> Self {
-        let pty = openpty(None, None).unwrap();
+        let (keys, slave) = terminal();
         let notes = tempfile::tempdir().unwrap();
         let script = format!(
             "stty rows {rows} cols {columns}; stty -g > \"$NOTES/before\"; \"$@\"; code=$?; stty -g > \"$NOTES/after\"; exit $code"
@@ -48,15 +47,14 @@ impl Terminal {
                 None => shell.env_remove(name),
             };
         }
-        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let end = || Stdio::from(slave.try_clone().unwrap());
         let shell_child = shell.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         drop(shell);
         let tty = {
             use std::os::fd::AsRawFd;
-            std::fs::read_link(format!("/proc/self/fd/{}", pty.slave.as_raw_fd())).unwrap()
+            std::fs::read_link(format!("/proc/self/fd/{}", slave.as_raw_fd())).unwrap()
         };
-        drop(pty.slave);
-        let keys = File::from(pty.master);
+        drop(slave);
         let mut from = keys.try_clone().unwrap();
         let screen = Arc::new(Mutex::new(Parser::new(size(rows), size(columns), 0)));
         let shown = screen.clone();
@@ -113,6 +111,25 @@ impl Terminal {
                 screen.screen().cell(row, column).is_some_and(|cell| cell.fgcolor() != Color::Default)
             })
         })
+    }
+
+    /// The first letter of a text on the screen, if it is there: its colour, and whether it is marked.
+    fn letter(&self, text: &str) -> Option<(Color, bool)> {
+        let screen = self.screen.lock().unwrap();
+        let (rows, columns) = screen.screen().size();
+        let found = screen.screen().rows(0, columns.get()).enumerate().take(rows.get().into()).find_map(
+            |(row, line)| {
+                let before = &line[..line.find(text)?];
+                Some((u16::try_from(row).unwrap(), u16::try_from(before.chars().count()).unwrap()))
+            },
+        );
+        let cell = screen.screen().cell(found?.0, found?.1)?;
+        Some((cell.fgcolor(), cell.inverse()))
+    }
+
+    #[track_caller]
+    fn shows_in(&self, colour: u8, text: &str) {
+        eventually(text, || self.letter(text).is_some_and(|(is, _)| is == Color::Idx(colour)));
     }
 
     /// Its exit code, if the terminal is as it was before.
@@ -194,6 +211,105 @@ fn keys_filter_sort_help_and_quit() {
     eventually("all of them", || order(&terminal) == "alphagammabeta");
     terminal.types("\x03");
     assert_eq!(terminal.ends(), 130);
+}
+
+#[test]
+fn each_column_sorts_and_the_mark_moves() {
+    let stage = Stage::new();
+    let name = |letter: char| HOLDER.replacen('w', &letter.to_string(), 1);
+    stage.set(&ALL, &["SET", "alpha", &name('z'), "PX", "700000"]);
+    stage.set(&ALL[..1], &["SET", "beta", &name('y'), "PX", "900000"]);
+    stage.set(&ALL[..4], &["SET", "gamma", &name('x'), "PX", "600000"]);
+    let mut terminal = Terminal::top(&stage, &[]);
+    terminal.shows(&["alpha", "beta", "gamma", "resource ▼", "5/5", "1/5", "4/5"]);
+    let order = |terminal: &Terminal| {
+        let contents = terminal.contents();
+        let mut names = ["alpha", "beta", "gamma"];
+        names.sort_by_key(|name| contents.find(name));
+        names.concat()
+    };
+    for (column, sorted) in [
+        ("state ▼", "alphagammabeta"),
+        ("holder ▼", "gammabetaalpha"),
+        ("votes ▼", "betagammaalpha"),
+        ("remaining ▼", "gammaalphabeta"),
+        ("resource ▼", "alphabetagamma"),
+    ] {
+        terminal.types("\x1b[C");
+        terminal.shows(&[column]);
+        eventually(column, || order(&terminal) == sorted);
+    }
+    let marked = |terminal: &Terminal, name: &str| terminal.letter(name).is_some_and(|(_, marked)| marked);
+    terminal.types("\x1b[B");
+    eventually("the first is marked", || marked(&terminal, "alpha"));
+    terminal.types("\x1b[B");
+    eventually("the second is marked", || marked(&terminal, "beta") && !marked(&terminal, "alpha"));
+    terminal.types("\x1b[A");
+    eventually("the first again", || marked(&terminal, "alpha") && !marked(&terminal, "beta"));
+    terminal.types("q");
+    assert_eq!(terminal.ends(), 0);
+}
+
+#[test]
+fn colours_and_bars_say_how_it_is() {
+    const RED: u8 = 1;
+    const GREEN: u8 = 2;
+    const YELLOW: u8 = 3;
+    let stage = Stage::new();
+    stage.set(&ALL, &["SET", "order:1", HOLDER, "PX", "900000"]);
+    stage.set(&ALL[..2], &["SET", "order:2", HOLDER, "PX", "900000"]);
+    stage.set(&ALL, &["SET", "stuck", "1"]);
+    let mut terminal = Terminal::top(&stage, &[]);
+    terminal.shows(&["order:1"]);
+    for master in stage.bed.masters() {
+        terminal.shows(&[&master.address().to_string()]);
+    }
+    for (colour, text) in [
+        (GREEN, "5 of 5 masters up"),
+        (GREEN, "held       web-3"),
+        (YELLOW, "leftovers"),
+        (RED, "no ttl"),
+        (GREEN, "████████████ 8"),
+    ] {
+        terminal.shows_in(colour, text);
+    }
+    // A quarter of the longest that was seen.
+    stage.set(&ALL, &["PEXPIRE", "order:1", "225000"]);
+    terminal.shows_in(YELLOW, "███░░░░░░░░░ 2");
+    stage.set(&ALL, &["SET", "order:3", HOLDER, "PX", "900000"]);
+    terminal.shows(&["taken       order:3"]);
+    stage.set(&ALL[..3], &["DEL", "order:3"]);
+    terminal.shows_in(RED, &first_letter_of(&terminal, "lost        order:3"));
+    assert!(stage.bed[4].inject(Fault::Kill).is_installed());
+    terminal.shows_in(RED, "down: ");
+    terminal.shows_in(GREEN, "4 of 5 masters up");
+    for master in [1, 2] {
+        assert!(stage.bed[master].inject(Fault::Kill).is_installed());
+    }
+    terminal.shows_in(RED, "2 of 5 masters up, 3 needed");
+    terminal.types("q");
+    assert_eq!(terminal.ends(), 0);
+}
+
+/// An event's line has its colour from its beginning; this waits for the event.
+fn first_letter_of(terminal: &Terminal, event: &str) -> String {
+    terminal.shows(&[event]);
+    event.to_owned()
+}
+
+#[test]
+fn a_master_that_hangs_is_no_reason_to_show_old_things_as_new() {
+    let stage = Stage::new();
+    let mut terminal = Terminal::top(&stage, &["--connect-timeout", "20s"]);
+    terminal.shows(&["5 of 5 masters up"]);
+    assert!(!terminal.contents().contains("seen"));
+    let frozen = stage.bed[1].injected(Fault::Freeze);
+    assert!(frozen.outcome().is_installed());
+    terminal.shows(&["seen ", " ago"]);
+    drop(frozen);
+    terminal.shows_no_more("seen ");
+    terminal.types("q");
+    assert_eq!(terminal.ends(), 0);
 }
 
 #[test]
@@ -280,6 +396,61 @@ fn without_a_terminal_there_are_lines_and_objects() {
     assert!(lock["remaining_ms"].as_u64().unwrap() > 500_000, "{lock}");
     assert_eq!((&master["state"], &master["error"]), (&"up".into(), &Value::Null), "{master}");
     assert!(master["round_trip_us"].as_u64().is_some() && objects[1]["events"] == Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_happens_shows_in_lines_and_objects_too() {
+    let stage = Stage::new();
+    stage.set(&ALL, &["SET", "order:0", "1"]);
+    stage.set(&ALL, &["SET", "other", HOLDER, "PX", "600000"]);
+    let watch = |more: &[&str]| {
+        let mut command = stage.command(["top", "order:*", "--every", "300ms", "--count", "12"]);
+        crate::stage::start(command.args(more))
+    };
+    let (lines, objects) = (watch(&[]), watch(&["--json"]));
+    thread::sleep(std::time::Duration::from_millis(900));
+    stage.set(&ALL, &["SET", "order:1", HOLDER, "PX", "600000"]);
+    thread::sleep(std::time::Duration::from_millis(900));
+    stage.set(&ALL, &["DEL", "order:1"]);
+    assert!(stage.bed[1].inject(Fault::Kill).is_installed());
+    let lines = end(lines, BOUND);
+    for words in ["taken       order:1  web-3", "released    order:1", "down        m2", "down: ", "no ttl"] {
+        assert!(lines.ok().contains(words), "{words}: {lines:?}");
+    }
+    assert!(!lines.out.contains("other"), "{lines:?}");
+    assert_eq!(lines.out.matches("masters up").count(), 12);
+    let objects = end(objects, BOUND);
+    let objects: Vec<Value> = objects.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&Value> =
+        objects.iter().flat_map(|object| object["events"].as_array().unwrap()).collect();
+    let told = |what: &str, of: &str| {
+        events.iter().any(|event| event["event"] == what && event["of"].as_str().unwrap().starts_with(of))
+    };
+    assert!(told("taken", "order:1") && told("released", "order:1") && told("down", "m2 "), "{events:?}");
+    let last = &objects[objects.len() - 1];
+    assert!(last["masters"][1]["error"].as_str().unwrap().contains("refused"), "{last}");
+    assert_eq!(last["masters"][1]["round_trip_us"], Value::Null);
+    let names = |object: &Value| {
+        let locks = object["locks"].as_array().unwrap().clone();
+        locks.iter().map(|lock| lock["resource"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(last), ["order:0"]);
+    // Masters that abstain, and more locks than are shown.
+    stage.set(&ALL[2..3], &["DEL", "quorlock:admitted"]);
+    stage.quorlock(["acquire", "b", "--wait", "0s"]).ok();
+    let object = stage.quorlock(["top", "--json", "--count", "1", "--limit", "1"]).json();
+    assert_eq!((names(&object).len(), &object["complete"]), (1, &false.into()));
+    let third = &object["masters"][2];
+    assert!(third["state"] == "quarantined" && third["quarantined_ms"].as_u64() > Some(1_000), "{third}");
+    let lines = stage.quorlock(["top", "--count", "1", "--limit", "1"]);
+    assert!(lines.ok().contains("4 of 5 masters up, 1 lock held, and more than --limit shows"), "{lines:?}");
+}
+
+#[test]
+fn it_ends_after_so_many_looks_in_a_terminal_too() {
+    let stage = Stage::new();
+    let terminal = Terminal::top(&stage, &["--count", "3"]);
+    assert_eq!(terminal.ends(), 0);
 }
 
 #[test]

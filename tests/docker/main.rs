@@ -1,7 +1,7 @@
 //! The lock on real containers, each with an address of its own. `sh docker/run.sh test` brings them up, runs these, and takes
 //! them down; elsewhere they are ignored, by name.
 //!
-//! One bed serves all, so that they must run one after the other.
+//! One bed serves all but those of `standing`, which bring up their own; so they must run one after the other.
 
 #![allow(clippy::unwrap_used, reason = "a test's own helpers are no less tests")]
 
@@ -12,4 +12,5 @@ mod failover;
 mod faults;
 mod partitions;
 mod restarts;
+mod standing;
 mod tls;

@@ -19,12 +19,13 @@ pub(crate) async fn run(global: &Global, args: &Acquire) -> Result<Exit, Failure
     let Fleet { builder, policy } = Fleet::of(global)?;
     let resources = fleet::resources(&args.resources)?;
     // Before any traffic.
-    Ttl::new(args.ttl, &policy)?;
+    let ttl = fleet::ttl(args.ttl, &policy);
+    Ttl::new(ttl, &policy)?;
     let mut signals = Signals::catch()?;
     let interrupted = |exit| Failure::interrupted(exit, "interrupted while waiting; the lock is not held");
 
     let redlock = signals.or(builder.connect()).await.map_err(interrupted)??;
-    let request = redlock.lock_all(&resources).ttl(args.ttl).wait(args.wait).no_renewal();
+    let request = redlock.lock_all(&resources).ttl(ttl).wait(args.wait).no_renewal();
     let request = if args.fence { request.fenced() } else { request };
     let acquired = signals.or(request.acquire()).await;
     let ended = match acquired {

@@ -114,6 +114,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example: quorlock extend order:123 --holder 'web-3:1842/0f2c…' --ttl 30s")]
     Extend(Extend),
     /// Gives a lock that was acquired back.
+    ///
+    /// It is free as soon as enough masters have said so. The others are told, too; in the votes of --json those are `unknown` that
+    /// had not answered by then.
     #[command(after_help = "Example: quorlock release order:123 --holder 'web-3:1842/0f2c…'")]
     Release(Release),
     /// Shows what stands at a resource, master by master, and what that comes to. Writes nothing.
@@ -149,7 +152,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Admits fresh masters to voting at once, instead of after the fleet's longest ttl.
     ///
-    /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known.
+    /// By calling it you assert that nobody held a lock on them before. It refuses where a master is known (exit code 1), or cannot be
+    /// reached (69), and changes none then.
     #[command(
         after_help = "Example: QUORLOCK_MASTERS=redis://m1,redis://m2,redis://m3,redis://m4,redis://m5 quorlock init"
     )]

@@ -102,7 +102,18 @@ impl Failure {
         let failure = Self::refused(Exit::NoQuorum, outcome, text, refusal);
         let abstains = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Quarantined(_))));
         let uncounted = |vote: Option<&Vote>| matches!(vote, Some(Vote::Failed(Fault::Uncounted(_))));
-        if refusal.tally().iter().any(|(_, vote)| uncounted(vote)) {
+        // The library tells these in words only.
+        let says = |what: &str| {
+            refusal.votes().any(|(_, vote)| vote.is_some_and(|vote| vote.to_string().contains(what)))
+        };
+        if says("(max_ttl)") {
+            failure.hint(
+                "The longest ttl is the fleet's, the same for every client: give it by --max-ttl, or as max_ttl in --config.",
+            )
+        } else if says("NOPERM") {
+            failure
+                .hint("`quorlock doctor RESOURCE…` names the right, or the key, that this user lacks (D13).")
+        } else if refusal.tally().iter().any(|(_, vote)| uncounted(vote)) {
             failure.hint(
                 "Fencing tokens need masters that have their counters: each line says what its master waits for. The lock \
                  itself can be had without --fence.",
@@ -135,7 +146,10 @@ impl From<ConnectError> for Failure {
         match error {
             ConnectError::Request(error) => error.into(),
             ConnectError::FenceFloor(error) => Self::new(Exit::Usage, "bad_request", error.to_string()),
-            ConnectError::Init(error) => Self::new(Exit::NoQuorum, "not_admitted", error.to_string()),
+            ConnectError::Init(error) => {
+                let exit = if error.is_unreached() { Exit::NoQuorum } else { Exit::NotHeld };
+                Self::new(exit, "not_admitted", error.to_string())
+            }
             error => Self::config(error.to_string()),
         }
     }
@@ -189,7 +203,9 @@ impl From<TestbedError> for Failure {
     fn from(error: TestbedError) -> Self {
         let text = error.to_string();
         match error {
-            TestbedError::NotAProgram { .. } | TestbedError::NoServer { .. } => Self::config(text),
+            TestbedError::NotAProgram { .. }
+            | TestbedError::NoServer { .. }
+            | TestbedError::NoEngine { .. } => Self::config(text),
             TestbedError::NoSuchMaster { .. } => Self::new(Exit::Usage, "bad_request", text),
             _ => Self::other(text),
         }

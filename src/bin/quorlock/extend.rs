@@ -15,10 +15,11 @@ pub(crate) async fn run(global: &Global, args: &Extend) -> Result<Exit, Failure>
     let resources = fleet::resources(&args.resources)?;
     let holder = HolderId::parse(&args.holder)?;
     // Before any traffic.
-    Ttl::new(args.ttl, &policy)?;
+    let ttl = fleet::ttl(args.ttl, &policy);
+    Ttl::new(ttl, &policy)?;
     let redlock = builder.connect().await?;
     let extended = closing(&redlock, async {
-        match redlock.extend_all_as(&resources, &holder, args.ttl).await {
+        match redlock.extend_all_as(&resources, &holder, ttl).await {
             Ok(guard) => Ok(leave(guard, policy.master_timeout()).await),
             Err(error) => Err(error),
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use quorlock::protocol::request::{check_resource, check_resources};
 use quorlock::{Builder, Policy, Redlock};
@@ -16,6 +17,9 @@ no masters given. Name five independent Redis or Valkey masters in one of these 
   --config FILE.toml, with the line  masters = [\"redis://m1:6379\", …]
   --masters redis://m1:6379,…  (others see it in `ps`: not for URLs with passwords)
 To have five on this machine: eval \"$(quorlock testbed up)\"";
+
+/// What locks are taken with unless told otherwise.
+const USUAL_TTL: Duration = Duration::from_secs(30);
 
 /// What a client is made of.
 pub(crate) struct Fleet {
@@ -75,6 +79,11 @@ pub(crate) fn resources(arguments: &[OsString]) -> Result<Vec<&[u8]>, Failure> {
     }
     check_resources(&resources)?;
     Ok(resources)
+}
+
+/// The ttl that was asked for, or the usual one as far as the fleet allows it.
+pub(crate) fn ttl(asked: Option<Duration>, policy: &Policy) -> Duration {
+    asked.unwrap_or(USUAL_TTL.min(policy.max_ttl()))
 }
 
 pub(crate) fn policy(global: &Global, config: &Config) -> Result<Policy, Failure> {

@@ -12,18 +12,16 @@ use crate::{fleet, output};
 pub(crate) async fn run(global: &Global, command: &Testbed) -> Result<Exit, Failure> {
     let bed = StandingBed::usual();
     match command {
-        Testbed::Up { docker: true, .. } => Err(Failure::new(
-            Exit::Usage,
-            "bad_request",
-            "containers are not brought up by this command but by Compose, in the project's folder: \
-             sh docker/run.sh shell --docker. Leave --docker out for processes of this machine",
-        )),
-        Testbed::Up { local: _, docker: false, clocks } => up(global, &bed, *clocks).await,
+        Testbed::Up { local: _, docker, clocks } => up(global, &bed, *docker, *clocks).await,
         Testbed::Down => down(global, &bed),
         Testbed::Status { containers } => match named(containers) {
             Some(containers) => {
-                let text = containers.status()?;
-                output::result(global, text.trim_end(), &json!({ "outcome": "up", "text": text }));
+                let (text, masters) = (containers.status()?, containers.masters()?);
+                output::result(
+                    global,
+                    text.trim_end(),
+                    &json!({ "outcome": "up", "masters": masters, "text": text }),
+                );
                 Ok(Exit::Done)
             }
             None => status(global, &bed),
@@ -57,11 +55,27 @@ fn named(containers: &Option<String>) -> Option<Containers> {
     containers.as_deref().filter(|project| !project.is_empty()).map(Containers::of)
 }
 
-async fn up(global: &Global, bed: &StandingBed, clocks: bool) -> Result<Exit, Failure> {
+async fn up(global: &Global, bed: &StandingBed, docker: bool, clocks: bool) -> Result<Exit, Failure> {
     let masters = how_many(global)?;
     let policy = fleet::policy(global, &Config::default())?;
-    let builder = Bed::builder().masters(masters);
-    let urls = bed.up(if clocks { builder.clocks() } else { builder })?;
+    let urls = if docker {
+        if masters != 5 {
+            return Err(Failure::new(
+                Exit::Usage,
+                "bad_request",
+                "there are five containers: leave --masters out",
+            ));
+        }
+        if !global.json && !global.quiet {
+            output::note(
+                "five containers are brought up; where their image must be pulled or made first, that takes a minute",
+            );
+        }
+        bed.up_containers(clocks)?
+    } else {
+        let builder = Bed::builder().masters(masters);
+        bed.up(if clocks { builder.clocks() } else { builder })?
+    };
     let admitted = Redlock::builder().masters(&urls).policy(policy).init().await;
     if let Err(error) = admitted {
         // Half a bed is of no use to anybody.

@@ -69,30 +69,47 @@ async fn remaining(client: &Client, key: impl Into<::fred::types::Key> + Send) -
     })
 }
 
-/// Reads what JOIN would, and writes nothing.
+/// Whether it votes.
 pub(super) async fn abstention(connection: &Connection) -> Option<Abstention> {
-    const READ: &str = "return redis.call('HMGET', KEYS[1], 'run', 'qrun')";
+    standing(connection).await.0
+}
+
+/// Whether it votes, and its fleet's longest ttl. Reads what JOIN would, and writes nothing.
+pub(super) async fn standing(connection: &Connection) -> (Option<Abstention>, Option<Duration>) {
+    const READ: &str = "return redis.call('HMGET', KEYS[1], 'run', 'qrun', 'max_ttl')";
     let client = &connection.client;
-    let known: Vec<Option<String>> = client.eval(READ, vec![ADMITTED], Vec::<String>::new()).await.ok()?;
-    let is_this_process = |field: Option<&Option<String>>| {
-        field.and_then(Option::as_deref).is_some_and(|run| *run == *connection.info.run_id)
-    };
-    if is_this_process(known.first()) {
-        return None;
+    let known = client.eval::<Vec<Option<String>>, _, _, _>(READ, vec![ADMITTED], Vec::<String>::new()).await;
+    let Ok(known) = known else { return (None, None) };
+    let field = |nth: usize| known.get(nth).and_then(Option::as_deref);
+    let is_this_process = |nth| field(nth).is_some_and(|run| *run == *connection.info.run_id);
+    let max_ttl = field(2).and_then(|millis| millis.parse().ok()).map(Duration::from_millis);
+    if is_this_process(0) {
+        return (None, max_ttl);
     }
-    match remaining(client, QUARANTINE).await.ok()? {
-        Remaining::For(left) if is_this_process(known.get(1)) && !left.is_zero() => {
+    let abstains = match remaining(client, QUARANTINE).await {
+        Err(_) => None,
+        Ok(Remaining::For(left)) if is_this_process(1) && !left.is_zero() => {
             Some(Abstention::Quarantined(left))
         }
-        _ => Some(Abstention::NeverAdmitted),
-    }
+        Ok(_) => Some(Abstention::NeverAdmitted),
+    };
+    (abstains, max_ttl)
 }
 
 /// Why fresh masters could not be admitted. None of them was changed, unless the text says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitError {
+    unreached: bool,
     troubles: Vec<(String, String)>,
     admitted: Vec<String>,
+}
+
+impl InitError {
+    /// Whether a master could not be asked. If none, it is what they are that stands in the way, and another try will find it again.
+    #[must_use]
+    pub const fn is_unreached(&self) -> bool {
+        self.unreached
+    }
 }
 
 impl fmt::Display for InitError {
@@ -116,10 +133,13 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
     let names: Vec<String> = dialers.iter().map(Dialer::name).collect();
     let dialled = join_all(dialers.iter().map(Dialer::dial)).await;
     let mut connections: Vec<Connection> = Vec::new();
-    let mut troubles = Vec::new();
+    let (mut troubles, mut unreached) = (Vec::new(), false);
     for (name, dialled) in names.iter().zip(dialled) {
         let trouble = match dialled {
-            Err(why) => Some(why),
+            Err(why) => {
+                unreached = true;
+                Some(why)
+            }
             Ok(connection) => {
                 let twin = connections.iter().any(|other| other.info.run_id == connection.info.run_id);
                 let trouble = match connection.info.unfit() {
@@ -134,7 +154,7 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
         troubles.extend(trouble.map(|trouble| (name.clone(), trouble)));
     }
     if !troubles.is_empty() {
-        return Err(InitError { troubles, admitted: Vec::new() });
+        return Err(InitError { unreached, troubles, admitted: Vec::new() });
     }
     let looks = connections.iter().map(|one| one.client.exists::<i64, _>(COUNTERS));
     let never_fenced = join_all(looks).await.into_iter().all(|count| count.is_ok_and(|count| count == 0));
@@ -149,10 +169,13 @@ pub(crate) async fn init(dialers: &[Dialer], policy: &Policy) -> Result<Vec<Stri
         {
             Ok(said) if said == "admitted" => admitted.push(name.clone()),
             Ok(_) => troubles.push((name.clone(), KNOWN.to_owned())),
-            Err(error) => troubles.push((name.clone(), explain(&error))),
+            Err(error) => {
+                unreached = true;
+                troubles.push((name.clone(), explain(&error)));
+            }
         }
     }
-    if troubles.is_empty() { Ok(admitted) } else { Err(InitError { troubles, admitted }) }
+    if troubles.is_empty() { Ok(admitted) } else { Err(InitError { unreached, troubles, admitted }) }
 }
 
 const KNOWN: &str = "it belongs to a fleet already, and may have forgotten locks: it is admitted by itself after one \

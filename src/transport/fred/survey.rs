@@ -15,7 +15,7 @@ use super::classify;
 use super::connect::{Connection, Dialer, explain};
 use super::contact::Contact;
 use super::inspection::{Abstention, Inspection, Sighting};
-use super::probe::{abstention, key_state};
+use super::probe::{key_state, standing};
 use crate::protocol::quorum::Quorum;
 
 /// How often the round trip is measured, at most.
@@ -52,11 +52,14 @@ pub struct MasterFacts {
     pub unfit: Option<String>,
     /// Whether it casts no vote at the moment; `None` if it votes, or nobody can tell.
     pub abstains: Option<Abstention>,
+    /// The longest ttl of the fleet that it belongs to; `None` if it belongs to none, or nobody can tell.
+    pub max_ttl: Option<Duration>,
     /// Round trips of a trivial command, shortest first; never empty.
     pub round_trips: Vec<Duration>,
     /// Its wall clock.
     pub clock: Result<WallClock, Untold>,
-    /// The commands that this user may not give, of those that a client needs.
+    /// The commands that this user may not give, of those that a client gives. Without `client|caching` and `client|tracking` it
+    /// waits by polling; `hgetall` and `time` are for fencing; it needs all others.
     pub missing_rights: Result<Vec<String>, Untold>,
     /// Settings that INFO does not tell: `appendfsync`, `save`, `timeout`, `min-replicas-to-write`.
     pub settings: Result<BTreeMap<String, String>, Untold>,
@@ -157,10 +160,17 @@ async fn facts(master: &str, connection: &Connection, resources: &[Vec<u8>]) -> 
     let clock = clock(client).await;
     let sightings = resources.iter().map(|resource| sighting(master, client, &unfit, resource));
     // One connection: all of it is on the way at once.
-    let (info, sightings, abstains, missing_rights, settings, (slowest, connections, deletes_by_itself)) = tokio::join!(
+    let (
+        info,
+        sightings,
+        (abstains, max_ttl),
+        missing_rights,
+        settings,
+        (slowest, connections, deletes_by_itself),
+    ) = tokio::join!(
         client.info::<String>(None),
         join_all(sightings),
-        async { if unfit.is_none() { abstention(connection).await } else { None } },
+        async { if unfit.is_none() { standing(connection).await } else { (None, None) } },
         missing_rights(client),
         settings(client),
         async { tokio::join!(slowest(client), connections(client), deletes_by_itself(client)) },
@@ -171,6 +181,7 @@ async fn facts(master: &str, connection: &Connection, resources: &[Vec<u8>]) -> 
         info: fields.map(|(field, value)| (field.to_owned(), value.trim_end().to_owned())).collect(),
         unfit,
         abstains,
+        max_ttl,
         round_trips,
         clock,
         missing_rights,

@@ -1,9 +1,11 @@
--- Which of the commands that a client needs this user may not give: their names as an ACL has them, "" if none. The
--- master judges them by its ACL and executes none. An error where it cannot judge (before Redis 7.0).
+-- Which of the commands that a client gives this user may not give: their names as an ACL has them, "" if none. The
+-- master judges them by its ACL and executes none. An error where it cannot judge (before Redis 7.0). They are judged with a
+-- key that each client needs: which others this user may touch is another question.
+local key = 'quorlock:admitted'
 local needed = {
-  {'set', 'a', 'b'}, {'get', 'a'}, {'del', 'a'}, {'pttl', 'a'}, {'pexpire', 'a', '1'}, {'evalsha', 'a', '0'},
-  {'script', 'load', 'a'}, {'hset', 'quorlock:admitted', 'a', 'b'}, {'hmget', 'quorlock:admitted', 'a'},
-  {'exists', 'quorlock:admitted'}, {'hello'}, {'client', 'id'},
+  {'set', key, 'b'}, {'get', key}, {'del', key}, {'pttl', key}, {'pexpire', key, '1'}, {'evalsha', 'a', '0'},
+  {'script', 'load', 'a'}, {'hset', key, 'a', 'b'}, {'hmget', key, 'a'}, {'exists', key}, {'hello'}, {'client', 'id'}, {'client', 'caching', 'yes'}, {'client', 'tracking', 'on'},
+  {'hgetall', 'quorlock:fence'}, {'time'},
 }
 local missing = {}
 for _, command in ipairs(needed) do

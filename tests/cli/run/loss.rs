@@ -176,3 +176,65 @@ fn no_warden_outlives_a_run() {
         assert!(!arguments.windows(10).any(|window| window == b"run-warden"), "it lives on");
     }
 }
+
+/// As a machine that sleeps: nothing of it runs, and time goes on.
+#[test]
+fn all_of_it_stopped_past_the_deadline_is_killed_on_waking() {
+    let stage = Stage::new();
+    let traces = Traces::new();
+    let running = start(&mut traces.command(&stage, &["a", "--ttl", TTL], STUBBORN));
+    traces.beats();
+    let asleep: Vec<u32> =
+        [running.id(), warden_of(&running)].into_iter().chain(traces.processes()).collect();
+    asleep.iter().for_each(|pid| kill(*pid, "-STOP"));
+    assert_eq!(end(traces.rival(&stage), BOUND).code, 0);
+    assert!(!traces.processes().is_empty());
+    asleep.iter().for_each(|pid| kill(*pid, "-CONT"));
+    end(running, BOUND).fails(76, &["KILL to the command", "lost while the command ran"]);
+    traces.are_alone();
+}
+
+/// As `sudo` does: started by a user who may not signal what it becomes. Only root can set that up.
+#[test]
+fn what_became_another_users_is_out_of_reach_and_that_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (become_root, program) = (folder.path().join("setpriv"), folder.path().join("quorlock"));
+    let allowed = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    std::fs::copy("/usr/bin/setpriv", &become_root).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_quorlock"), &program).unwrap();
+    allowed(folder.path(), 0o755);
+    allowed(&become_root, 0o4755);
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let shown = run(Command::new("setpriv").args(nobody).arg(&become_root).args(["--reuid=0", "id", "-ru"]));
+    if shown.out.trim() != "0" {
+        eprintln!(
+            "not looked at: this user, or this file system, cannot make a program another user's: {shown:?}"
+        );
+        return;
+    }
+    let stage = Stage::new();
+    let under_a_lock = |command: &[&str]| {
+        let mut quorlock = Command::new("setpriv");
+        quorlock.args(nobody).arg(&program).env("QUORLOCK_MASTERS", stage.urls());
+        quorlock
+            .args(["--master-timeout", "2s", "run", "a", "--ttl", TTL, "--max-hold", "1s", "--"])
+            .args(command);
+        run(&mut quorlock)
+    };
+    let root = become_root.to_str().unwrap();
+    // Waited for, all the same; and the code says that the lock did not last.
+    let ended = under_a_lock(&[root, "--reuid=0", "sleep", "3"]);
+    ended.fails(76, &["goes on WITHOUT the lock: it cannot be sent SIGTERM", "which could not be ended"]);
+    // One of a group that is reached otherwise.
+    let ended = under_a_lock(&["sh", "-c", &format!("{root} --reuid=0 sleep 3; :")]);
+    ended.fails(
+        76,
+        &["WITHOUT the lock: 1 of its processes lived through SIGKILL", "which could not be ended"],
+    );
+    let ended = under_a_lock(&["sleep", "60"]);
+    ended.fails(76, &["which was ended"]);
+    assert!(!ended.err.contains("WITHOUT"), "{ended:?}");
+}

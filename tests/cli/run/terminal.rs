@@ -6,10 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use nix::pty::openpty;
-
 use super::scene::Traces;
-use crate::stage::{BOUND, Stage, end, eventually, quorlock};
+use crate::stage::{BOUND, Stage, end, eventually, quorlock, terminal};
 
 /// A terminal with a shell at it that has job control.
 struct Terminal {
@@ -20,7 +18,7 @@ struct Terminal {
 
 impl Terminal {
     fn new(stage: &Stage) -> Self {
-        let pty = openpty(None, None).unwrap();
+        let (keys, slave) = terminal();
         let mut command = Command::new("setsid");
         command.args([
             "--ctty",
@@ -34,11 +32,10 @@ impl Terminal {
         ]);
         command.env("PS1", "$ ").env("TERM", "dumb").env("Q", quorlock().get_program());
         command.env("QUORLOCK_MASTERS", stage.urls());
-        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let end = || Stdio::from(slave.try_clone().unwrap());
         let shell = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         drop(command);
-        drop(pty.slave);
-        let keys = File::from(pty.master);
+        drop(slave);
         let mut from = keys.try_clone().unwrap();
         let screen = Arc::new(Mutex::new(String::new()));
         let shown = screen.clone();

@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
     /// The 99th percentile of the time that the work takes, to be judged against the ttl.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) p99: Option<Duration>,
-    /// The ttl that the locks are taken with [default: 30s, or the longest ttl if that is less].
+    /// The ttl that the locks are taken with [default: 30s, or the fleet's longest if that is less].
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) ttl: Option<Duration>,
     /// Also listens to what all clients do, for that long, by MONITOR: it may halve what the masters can do meanwhile.

@@ -12,9 +12,9 @@ pub(crate) struct Acquire {
     /// What to lock; several are locked all or none, under one holder id.
     #[arg(required = true, value_name = "RESOURCE")]
     pub(crate) resources: Vec<OsString>,
-    /// When the lock ends, unless extended or released before.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    /// When the lock ends, unless extended or released before [default: 30s, or the fleet's longest if that is less].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
     /// How long to wait for it; 0s tries once.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,
@@ -32,9 +32,9 @@ pub(crate) struct Extend {
     /// The holder id that `acquire` printed.
     #[arg(long, value_name = "ID")]
     pub(crate) holder: String,
-    /// When the lock ends, counted from now. It only ever gets more time.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    /// When the lock ends, counted from now; it only ever gets more time [default: 30s, or the fleet's longest if that is less].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

@@ -37,9 +37,10 @@ pub(crate) struct Run {
     /// The command and its arguments, as they are: no shell reads them.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-    /// How long others wait after a crash of this machine. The lock is renewed every third of it.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    pub(crate) ttl: Duration,
+    /// How long others wait after a crash of this machine. The lock is renewed every third of it [default: 30s, or the fleet's
+    /// longest if that is less].
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
     /// How long to wait for the lock.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub(crate) wait: Duration,

@@ -13,12 +13,15 @@ pub(crate) enum Testbed {
     /// Starts five masters, or as many as `--masters N` says, admits them, and prints what to export.
     ///
     /// For a shell: eval "$(quorlock testbed up)"
-    #[command(after_help = "Example: eval \"$(quorlock testbed up --masters 3)\"")]
+    #[command(
+        after_help = "Examples:\n  eval \"$(quorlock testbed up --masters 3)\"\n  eval \"$(quorlock testbed up --docker)\""
+    )]
     Up {
-        /// As processes of this machine, which is the only way here.
+        /// As processes of this machine, which is the default.
         #[arg(long)]
         local: bool,
-        /// Refused, since Compose brings those up: sh docker/run.sh shell --docker.
+        /// As five containers, by a Docker engine and Compose: they can also be cut off the network. The public image, if it is here
+        /// or can be pulled soon; else one that is made of this machine's server. QUORLOCK_IMAGE names another.
         #[arg(long, conflicts_with = "local")]
         docker: bool,
         /// Each with a wall clock of its own, for clock-step and clock-slew; takes a C compiler.
@@ -31,7 +34,7 @@ pub(crate) enum Testbed {
     /// Shows how they are.
     #[command(after_help = "Example: quorlock testbed status --json")]
     Status {
-        /// Those in containers that are up under this project's name.
+        /// Those in containers that docker/run.sh, or Compose, brought up under this project's name.
         #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
         containers: Option<String>,
     },
@@ -45,14 +48,14 @@ pub(crate) enum Testbed {
         #[arg(value_parser = master)]
         master: usize,
         /// kill, restart-empty, restart-with-data, restart-old-snapshot, snapshot, freeze, thaw, flush, pause-writes[=MS],
-        /// out-of-memory, clock-step=MS, clock-slew=PPM; with containers also cut, join, promote-replica, and on the way to a
-        /// master slow[=MS], lose-replies, lose-requests, blackhole, reset, refuse.
+        /// out-of-memory, clock-step=MS, clock-slew=PPM; with containers also cut, join, and where docker/run.sh brought them up
+        /// promote-replica, and on the way to a master slow[=MS], lose-replies, lose-requests, blackhole, reset, refuse.
         #[arg(value_parser = |word: &str| word.parse::<quorlock::testbed::Fault>())]
         fault: quorlock::testbed::Fault,
         /// Takes it away again.
         #[arg(long)]
         undo: bool,
-        /// At one of those in containers that are up under this project's name.
+        /// At one of those in containers that docker/run.sh, or Compose, brought up under this project's name.
         #[arg(long, value_name = "PROJECT", env = "QUORLOCK_CONTAINERS")]
         containers: Option<String>,
     },

@@ -105,9 +105,9 @@ async fn examine(fleet: &Fleet, args: &Doctor, clocks: &mut Clocks) -> Result<Re
         clocks.check(&survey, policy),
         servers::stalls(&survey, policy),
         servers::connections(&survey),
-        servers::rights(&survey),
+        servers::rights(&survey, &looks),
         servers::software(&survey),
-        times::policy(args, policy),
+        times::policy(args, policy, &survey, &looks),
         servers::replicas(&survey),
     ];
     let mut p = [

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use quorlock::protocol::request::Ttl;
-use quorlock::{Finding as Found, Policy};
+use quorlock::protocol::votes::Remaining;
+use quorlock::{Finding as Found, KeyState, Policy, Survey};
 
 use super::finding::{Finding, Verdict};
 use super::locks::{Look, expected};
+use super::masters::seen;
 use crate::args::Doctor;
 use crate::duration::{show, word};
+use crate::fleet;
 
 /// A ttl that many times the P99 of the work leaves room for a bad day.
 const ROOM: u32 = 3;
-/// What locks are taken with unless told otherwise.
-const USUAL: Duration = Duration::from_secs(30);
 
-pub(crate) fn policy(args: &Doctor, policy: &Policy) -> Finding {
-    let (ttl, timeout) = (ttl(args, policy), policy.master_timeout());
+pub(crate) fn policy(args: &Doctor, policy: &Policy, survey: &Survey, looks: &[Look]) -> Finding {
+    let (ttl, timeout) = (fleet::ttl(args.ttl, policy), policy.master_timeout());
     let sound = format!(
         "ttl {}, renewed each {}; master timeout {}; longest ttl of the fleet {}",
         show(ttl),
@@ -37,7 +38,52 @@ pub(crate) fn policy(args: &Doctor, policy: &Policy) -> Finding {
         finding.note(Verdict::Warning, "--ttl", what);
         finding.fix(format!("quorlock doctor --ttl {}   # the same where it is acquired", word(timeout * 6)));
     }
+    longest(policy, survey, &mut finding);
+    if let Some(ttl) = args.ttl {
+        looks.iter().for_each(|look| renewals(ttl, look, &mut finding));
+    }
     finding
+}
+
+/// Masters that were told of another longest ttl than we have refuse us.
+fn longest(policy: &Policy, survey: &Survey, finding: &mut Finding) {
+    for (name, _, facts) in seen(survey) {
+        let Some(theirs) = facts.max_ttl.filter(|theirs| *theirs != policy.max_ttl()) else { continue };
+        let what = format!(
+            "its fleet's longest ttl is {}, not the {} given here: it takes no client that differs",
+            show(theirs),
+            show(policy.max_ttl())
+        );
+        finding.note(Verdict::Error, &name, what);
+        finding.fix(format!("quorlock doctor --max-ttl {}   # the same for every client", word(theirs)));
+    }
+}
+
+/// When a lock was taken or renewed shows in what is left of its ttl; which of the two, only a second look can tell.
+fn renewals(ttl: Duration, look: &Look, finding: &mut Finding) {
+    let Found::Held { holder, .. } = &look.found else { return };
+    let left = look.inspection.sightings.iter().filter_map(|sighting| match &sighting.key {
+        Ok(KeyState::Held { holder: by, remaining: Remaining::For(left), .. }) if by == holder => Some(*left),
+        _ => None,
+    });
+    let Some(left) = left.max() else { return };
+    let Some(ago) = ttl.checked_sub(left) else {
+        let what = format!("{} are left of a ttl of {}: it is held with a longer one", show(left), show(ttl));
+        finding.note(Verdict::Warning, &look.shown, what);
+        finding.fix(format!("quorlock doctor --ttl {}s", left.as_secs() + 1));
+        return;
+    };
+    if ago > ttl / 3 * 2 {
+        let what = format!(
+            "taken or last renewed {} ago, where a renewal is due each {}: nobody renews it",
+            show(ago),
+            show(ttl / 3)
+        );
+        finding.note(Verdict::Warning, &look.shown, what);
+        finding.fix("quorlock explain 2");
+    } else {
+        finding.note(Verdict::Ok, &look.shown, format!("taken or last renewed {} ago", show(ago)));
+    }
 }
 
 pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
@@ -55,7 +101,7 @@ pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
     };
     let mut finding = Finding::of("P2", sound);
     if let Some(p99) = args.p99 {
-        let (ttl, wanted) = (ttl(args, policy), p99 * ROOM);
+        let (ttl, wanted) = (fleet::ttl(args.ttl, policy), p99 * ROOM);
         let validity = ttl.saturating_sub(policy.drift(ttl));
         let short = if validity <= p99 {
             Some((
@@ -107,8 +153,4 @@ pub(crate) fn work(args: &Doctor, policy: &Policy, looks: &[Look]) -> Finding {
         expected(looks, expect, &mut finding);
     }
     finding
-}
-
-fn ttl(args: &Doctor, policy: &Policy) -> Duration {
-    args.ttl.unwrap_or(USUAL.min(policy.max_ttl()))
 }

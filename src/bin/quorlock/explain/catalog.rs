@@ -199,8 +199,8 @@ pub(crate) static CHECKS: [Check; 21] = [
         "D15",
         ["ttl, renewal and timeouts fit together", "有效期、续期与超时相互匹配"],
         [
-            "A renewal needs room for more than one try before the ttl is over.",
-            "在有效期结束之前，续期要留出不止一次尝试的余地。",
+            "A renewal needs room for more than one try before the ttl is over, and the longest ttl is the same for all.",
+            "在有效期结束之前，续期要留出不止一次尝试的余地；最长有效期必须全体一致。",
         ],
     ),
     check(

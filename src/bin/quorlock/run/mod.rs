@@ -122,7 +122,7 @@ async fn hold(
         give_back(guard, report).await;
         return Err(Failure::interrupted(exit, "interrupted; the command was not started"));
     }
-    let Outcome { exit, lost, told_to_end } =
+    let Outcome { exit, lost, told_to_end, out_of_reach } =
         match Watch::over(&guard, job, signals, report, terms).until_all_ended().await {
             Ok(outcome) => outcome,
             Err(failure) => {
@@ -132,7 +132,8 @@ async fn hold(
             }
         };
     if let Some(why) = lost {
-        let text = format!("lost while the command ran, which was ended: {why}");
+        let end = if out_of_reach { "could not be ended" } else { "was ended" };
+        let text = format!("lost while the command ran, which {end}: {why}");
         return Err(Failure::new(Exit::Lost, "lost", text).with(json!({ key: names, "code": exit.code() })));
     }
     let until = since + terms.hold_at_least;

@@ -8,6 +8,7 @@ use quorlock::protocol::request::Ttl;
 use crate::args::Run;
 use crate::duration::show;
 use crate::exit::{Exit, Failure};
+use crate::fleet;
 
 /// How long the command has to end by itself, unless asked for otherwise or the ttl is short.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,9 +28,10 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(args: &Run, policy: &Policy) -> Result<Self, Failure> {
-        let ttl = Ttl::new(args.ttl, policy)?;
+        let asked = fleet::ttl(args.ttl, policy);
+        let ttl = Ttl::new(asked, policy)?;
         let longest = args.max_hold.unwrap_or(Duration::MAX);
-        let grace = args.kill_grace.unwrap_or_else(|| GRACE.min(args.ttl / 4).min(longest / 4));
+        let grace = args.kill_grace.unwrap_or_else(|| GRACE.min(asked / 4).min(longest / 4));
         // A renewal is sent after one period, and its answer may take as long as one master may.
         let period = ttl.renewal_period();
         let most = ttl.validity().saturating_sub(period + policy.master_timeout().min(period));
@@ -38,7 +40,7 @@ impl Terms {
                 "--kill-grace {} is too long for --ttl {}: the command would be ended before the lock can be renewed. \
                  Choose a --kill-grace of at most {}, or a longer --ttl",
                 show(grace),
-                show(args.ttl),
+                show(asked),
                 show(most),
             )));
         }
@@ -57,9 +59,9 @@ impl Terms {
                 show(longest),
             )));
         }
-        let tick = (args.ttl / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        let tick = (asked / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));
         let wait = if args.no_wait { Duration::ZERO } else { args.wait };
-        Ok(Self { ttl: args.ttl, wait, max_hold: args.max_hold, hold_at_least, grace, tick })
+        Ok(Self { ttl: asked, wait, max_hold: args.max_hold, hold_at_least, grace, tick })
     }
 }
 

@@ -35,7 +35,8 @@ pub(super) struct Watch<'a> {
     /// A signal that wants an end was passed on.
     told_to_end: bool,
     at_risk: bool,
-    /// It cannot be sent a signal, and that was said.
+    killed_at: Moment,
+    /// Some of it cannot be ended, and that was said.
     out_of_reach: bool,
     /// Others of the group outlive the leader, and that was said.
     lingers: bool,
@@ -55,6 +56,8 @@ pub(super) struct Outcome {
     /// Why we ended it, if we did, or the lock was over before it.
     pub(super) lost: Option<String>,
     pub(super) told_to_end: bool,
+    /// Some of it went on without the lock.
+    pub(super) out_of_reach: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -76,6 +79,7 @@ impl<'a> Watch<'a> {
             why: String::new(),
             told_to_end: false,
             at_risk: false,
+            killed_at: now(),
             out_of_reach: false,
             lingers: false,
         }
@@ -165,19 +169,32 @@ impl<'a> Watch<'a> {
     fn kill(&mut self) {
         if self.phase != Phase::Killed {
             self.phase = Phase::Killed;
+            self.killed_at = now();
             self.report.say(Weight::Notice, "killing", "the lock is over: KILL to the command", json!({}));
         }
         self.end_by(Signal::SIGKILL);
+        // A group counts as reached if one of it is, be that one dead.
+        if !self.out_of_reach && now() > self.killed_at.plus(SHORTLY) {
+            let left = self.job.left();
+            if left > 0 {
+                let why = format!("{left} of its processes lived through SIGKILL, as another user's do");
+                self.is_beyond(Signal::SIGKILL, &why);
+            }
+        }
     }
 
     fn end_by(&mut self, signal: Signal) {
         if let Err(error) = self.job.signal(signal)
             && !self.out_of_reach
         {
-            self.out_of_reach = true;
-            let text = format!("the command goes on WITHOUT the lock: it cannot be sent {signal}: {error}");
-            self.report.say(Weight::Error, "cannot_signal", &text, json!({ "signal": signal.as_str() }));
+            self.is_beyond(signal, &format!("it cannot be sent {signal}: {error}"));
         }
+    }
+
+    fn is_beyond(&mut self, signal: Signal, why: &str) {
+        self.out_of_reach = true;
+        let text = format!("the command goes on WITHOUT the lock: {why}");
+        self.report.say(Weight::Error, "cannot_signal", &text, json!({ "signal": signal.as_str() }));
     }
 
     fn next_look(&self) -> Duration {
@@ -267,7 +284,7 @@ impl<'a> Watch<'a> {
             _ if valid => Some(self.why),
             _ => Some(self.hold.lost().await.to_string()),
         };
-        Outcome { exit, lost, told_to_end: self.told_to_end }
+        Outcome { exit, lost, told_to_end: self.told_to_end, out_of_reach: self.out_of_reach }
     }
 }
 

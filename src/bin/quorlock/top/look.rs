@@ -52,6 +52,8 @@ pub(super) struct Lock {
 }
 
 impl Look {
+    /// Connects anew: it sees what a client finds that starts now, a restart or another role included, and needs nobody to keep
+    /// connections alive. That costs each master two connections a look.
     pub(super) async fn take(args: &Top, Fleet { builder, policy }: &Fleet) -> Result<Self, Failure> {
         let (inspection, listing) =
             tokio::join!(builder.inspect(PROBE), builder.list(args.pattern.as_bytes(), args.limit));

@@ -190,9 +190,9 @@ impl Picture<'_> {
         });
         let widths = [
             Constraint::Fill(2),
-            Constraint::Length(9),
+            Constraint::Length(10),
             Constraint::Fill(3),
-            Constraint::Length(6),
+            Constraint::Length(7),
             Constraint::Length(24),
         ];
         let arrow = if view.reversed { " ▲" } else { " ▼" };
