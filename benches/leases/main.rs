@@ -78,7 +78,11 @@ impl Options {
                 "--rslock" => options.rslock = true,
                 // cargo adds it.
                 "--bench" => {}
-                other => return Err(format!("{other} is not known; the file's first lines have the options").into()),
+                other => {
+                    return Err(
+                        format!("{other} is not known; the file's first lines have the options").into()
+                    );
+                }
             }
         }
         Ok(options)
