@@ -90,6 +90,11 @@ impl Keeper {
         self.others().remove(&number);
     }
 
+    /// Has the task look at once.
+    pub(crate) fn look(&self) {
+        self.earlier.notify_one();
+    }
+
     /// The last handle is gone; the task finishes what is under way and ends.
     pub(crate) fn orphan(&self) {
         self.agenda().orphaned = true;
@@ -115,13 +120,13 @@ impl Keeper {
         drop(due);
     }
 
-    /// When to look again; `None` when orphaned.
-    fn next_look(&self, now: Moment) -> Option<Moment> {
+    /// When to look again, at `latest` if nothing is due earlier; `None` when orphaned.
+    fn next_look(&self, now: Moment, latest: Moment) -> Option<Moment> {
         let mut agenda = self.agenda();
         if agenda.orphaned {
             return None;
         }
-        let next = agenda.due.first_key_value().map_or(Moment::NEVER, |((moment, _), _)| *moment);
+        let next = agenda.due.first_key_value().map_or(latest, |((moment, _), _)| latest.min(*moment));
         agenda.sleeps_until = Some(next);
         Some(if next == Moment::NEVER { next } else { next.min(now.plus(NAP)) })
     }
@@ -137,7 +142,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             stake.on_due();
         }
         let now = shared.clock.now();
-        let Some(next) = shared.keeper.next_look(now) else { break };
+        shared.events.on_time(now);
+        let latest = shared.events.next_sum().unwrap_or(Moment::NEVER);
+        let Some(next) = shared.keeper.next_look(now, latest) else { break };
         let earlier = shared.keeper.earlier.notified();
         if next == Moment::NEVER {
             earlier.await;
@@ -149,6 +156,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
     shared.refuse_new_work();
     shared.answers(shared.policy.master_timeout() * 2).await;
+    shared.events.end();
     shared.transport.close();
 }
 

@@ -199,7 +199,9 @@ impl LockRequest {
             }
             if self.renew {
                 let period = ttl.renewal_period();
-                attempt.watch_over(first_renewal(claimed, period, dice), period);
+                let (first, second) = renewals(claimed, period, dice);
+                attempt.watch_over(first, period);
+                attempt.scatter(second);
             }
         });
         Guard::new(stake, self.handle.clone())
@@ -212,10 +214,15 @@ fn uncounted_of(tally: &Tally) -> MasterSet {
     tally.iter().filter(|(_, vote)| uncounted(*vote)).map(|(master, _)| master).collect()
 }
 
-/// A slot of a grid of period/16, so that leases due at about the same time are renewed together, drawn from the
-/// last quarter of the first period, so that not all of them are.
-fn first_renewal(claimed: Moment, period: Duration, dice: u64) -> Moment {
+/// The first renewal, and how long after it the second one is.
+///
+/// Slots of a grid of period/16, so that leases due at about the same time are renewed together. The first is drawn from
+/// the last quarter of the first period, so that a short hold is never renewed; the second so that leases taken at the
+/// same time are spread over the whole grid from then on.
+fn renewals(claimed: Moment, period: Duration, dice: u64) -> (Moment, Duration) {
     let slot = u64::try_from(period.as_nanos() / 16).unwrap_or(u64::MAX).max(1);
     let latest = claimed.plus(period).as_nanos();
-    Moment::from_nanos((latest - latest % slot).saturating_sub(slot * (dice % 4)))
+    let first = (latest - latest % slot).saturating_sub(slot * (dice % 4));
+    let second = slot * (4 + (dice / 4) % 13);
+    (Moment::from_nanos(first), Duration::from_nanos(second))
 }

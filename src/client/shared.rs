@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::clock::Clock;
 use super::entropy::Entropy;
 use super::error::Refusal;
+use super::events::Events;
 use super::holder::{HolderId, Label};
 use super::keeper::Keeper;
 use super::queue::Queue;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) label: Label,
     pub(crate) keeper: Keeper,
     pub(crate) queue: Queue,
+    pub(crate) events: Events,
     closed: AtomicBool,
     pub(crate) closing: Notify,
     /// Commands handed over and not answered yet, and claims without a verdict.
@@ -56,6 +58,7 @@ impl Shared {
             label,
             keeper: Keeper::default(),
             queue: Queue::default(),
+            events: Events::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
             under_way: AtomicUsize::new(0),

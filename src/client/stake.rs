@@ -125,7 +125,7 @@ impl Stake {
         {
             let held = now.since(since);
             state.reminders = u32::try_from(held.as_secs() / REMINDER.as_secs()).unwrap_or(u32::MAX - 1);
-            super::events::remind(&self.resources, &self.holder, held);
+            self.shared.events.remind(self, held, now);
         }
         self.follow(state, now);
     }
@@ -156,7 +156,7 @@ impl Stake {
         }
         let is_news = news != News::default();
         if is_news {
-            super::events::report(&self.resources, &self.holder, &state.attempt, news, now);
+            self.shared.events.report(self, &state.attempt, news, now);
         }
         drop(state);
         if !sent.is_empty() {

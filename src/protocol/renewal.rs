@@ -21,6 +21,8 @@ pub(super) struct Renewal {
     /// The next slot of the regular grid; retries go between slots.
     pub(super) regular: Moment,
     pub(super) period: Duration,
+    /// How long after its first slot the second one is; then zero, and a period lies between two.
+    pub(super) scatter: Duration,
     pub(super) round: u32,
     pub(super) stamp: Moment,
     /// The first of the rounds that count together: a renewal and, until w confirmed, its retries. Without that,
@@ -74,6 +76,12 @@ impl Attempt {
         self.renewal.due = Some(first);
         self.renewal.regular = first;
         self.renewal.period = period.max(SHORTEST_PERIOD);
+    }
+
+    /// Has the second renewal be due `gap` after the first, if that is earlier than a period: leases taken together then
+    /// do not stay together.
+    pub fn scatter(&mut self, gap: Duration) {
+        self.renewal.scatter = gap;
     }
 
     /// Ends the hold at `cap`, if nothing ends it earlier.
@@ -184,7 +192,11 @@ impl Attempt {
         }
         // Slots missed while the machine was suspended are skipped, not made up for.
         while self.renewal.regular <= now {
-            self.renewal.regular = self.renewal.regular.plus(self.renewal.period);
+            let gap = match std::mem::take(&mut self.renewal.scatter) {
+                Duration::ZERO => self.renewal.period,
+                scattered => scattered.min(self.renewal.period),
+            };
+            self.renewal.regular = self.renewal.regular.plus(gap);
         }
         self.begin_renewal(idle, again, now);
         self.renewal.due = Some(now.plus(retry).min(self.renewal.regular));

@@ -67,6 +67,15 @@ impl Ask {
         self.by.as_ref().is_some_and(|by| by.resources().single().is_none())
     }
 
+    /// How many bytes the keys and what signs them take on the wire, more or less.
+    #[cfg(feature = "fred")]
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |by: &Arc<dyn Asker>| {
+            by.resources().keys().iter().map(Bytes::len).sum::<usize>() + by.holder().len()
+        };
+        self.by.as_ref().map_or(0, bytes)
+    }
+
     /// The value that signs them; cheap to clone.
     #[must_use]
     pub fn holder(&self) -> Bytes {

@@ -15,6 +15,7 @@ mod batching;
 mod cancellation;
 mod config;
 mod faults;
+mod leases;
 mod mixed;
 mod quorum;
 mod release;

@@ -37,10 +37,11 @@ enum Kind {
     Batch,
 }
 
-/// What goes in one call: asks of a kind, with no more keys together than a master does at once.
+/// What goes in one call: asks of a kind, with no more keys and bytes together than a master does at once.
 #[derive(Default)]
 pub(super) struct Load {
     keys: usize,
+    bytes: usize,
     several: bool,
 }
 
@@ -48,10 +49,13 @@ impl Load {
     /// Counts `ask` in, unless it has to wait for the next call.
     pub(super) fn takes(&mut self, ask: &Ask) -> bool {
         let keys = self.keys + ask.keys().len();
+        let bytes = self.bytes + ask.bytes();
         let several = ask.is_for_several();
-        let goes = self.keys == 0 || keys <= script::MOST_KEYS && self.several == several;
+        let fits = keys <= script::MOST_KEYS && bytes <= script::MOST_BYTES;
+        // An ask that is too much by itself goes alone.
+        let goes = self.keys == 0 || fits && self.several == several;
         if goes {
-            *self = Self { keys, several };
+            *self = Self { keys, bytes, several };
         }
         goes
     }

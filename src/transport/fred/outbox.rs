@@ -192,11 +192,14 @@ mod tests {
 
     /// An ask for resources of one letter each.
     fn ask(letters: &str, urgent: bool) -> Ask {
+        ask_for(Resources::all(letters.chars().map(String::from)), urgent)
+    }
+
+    fn ask_for(resources: Resources, urgent: bool) -> Ask {
         let to = MasterId::new(0).expect("the first");
         let ttl = Ttl::new(Duration::from_secs(30), &Policy::new()).expect("the usual one");
         let act = if urgent { Act::Renew } else { Act::Release };
         let dispatch = Dispatch { to, act, round: 1, stamp: Moment::from_nanos(0), ttl, urgent, fence: None };
-        let resources = Resources::all(letters.chars().map(String::from));
         Ask::new(dispatch, Arc::new(Someone(resources, Bytes::from("me"))))
     }
 
@@ -235,5 +238,28 @@ mod tests {
         };
         assert_eq!(sizes(&[half, half, half, more, half, &letters, "ab"]), [2, 1, 1, 1, 1, 1]);
         assert_eq!(sizes(&["a"; 100]), [64, 36]);
+    }
+
+    #[test]
+    fn no_call_has_more_bytes_than_a_master_does_at_once() {
+        let sizes = |bytes: usize, count: usize| -> Vec<usize> {
+            let outbox = Outbox::new();
+            outbox.set_gate(Gate::Open);
+            let long = "x".repeat(bytes);
+            (0..count).for_each(|_| outbox.put(ask_for(Resources::all([&long]), true)).expect("open"));
+            let mut sizes = Vec::new();
+            while outbox.is_filled() {
+                let mut batch = Vec::new();
+                outbox.take(&mut batch, &mut Vec::new());
+                sizes.push(batch.len());
+            }
+            sizes
+        };
+        // Each is signed with two bytes.
+        let quarter = script::MOST_BYTES / 4 - 2;
+        assert_eq!(sizes(quarter, 9), [4, 4, 1]);
+        assert_eq!(sizes(quarter + 1, 9), [3, 3, 3]);
+        assert_eq!(sizes(4 * script::MOST_BYTES, 2), [1, 1], "alone it goes whatever it weighs");
+        assert_eq!(sizes(script::MOST_BYTES / script::MOST_KEYS - 2, 70), [64, 6]);
     }
 }
