@@ -35,8 +35,8 @@ const fn asked(
 const OURS: (&str, &str) = ("", "quorlock");
 const FAR: (&str, &str) = ("2/10/30/70/140 ms", "quorlock");
 const FAR_64: (&str, &str) = ("2/10/30/70/140 ms, 64 tasks", "quorlock");
-const ONE: (&str, &str) = ("one process", "8 contenders");
-const EIGHT: (&str, &str) = ("several processes", "8 contenders");
+const ONE: (&str, &str) = ("8 in one process", "quorlock");
+const EIGHT: (&str, &str) = ("8 processes", "quorlock");
 
 const ASKED: &[Asked] = &[
     asked(

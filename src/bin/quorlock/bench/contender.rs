@@ -14,5 +14,10 @@ pub(crate) trait Contender: Send + Sync + 'static {
 
     fn acquire(&self, key: &str) -> impl Future<Output = Result<Self::Lock, String>> + Send;
 
+    /// Whether the lock is still held, as far as this one knows.
+    fn holds(&self, _: &Self::Lock) -> bool {
+        true
+    }
+
     fn release(&self, lock: Self::Lock) -> impl Future<Output = Result<(), String>> + Send;
 }

@@ -19,6 +19,7 @@ mod bound;
 mod chance;
 mod contender;
 mod cost;
+mod ear;
 mod keys;
 mod machine;
 mod pace;

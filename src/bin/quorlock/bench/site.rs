@@ -6,6 +6,7 @@ use quorlock::testbed::{LocalMaster, ServerBinary, Testbed};
 use quorlock::{Policy, Redlock};
 
 use super::bare::{BareFred, Manner};
+use super::ear::Ear;
 use super::keys;
 
 /// How long a replica may take until it has what its master has.
@@ -55,6 +56,11 @@ impl Site {
 
     pub(crate) const fn is_own(&self) -> bool {
         self.own.is_some()
+    }
+
+    /// Counts from now on what the masters are told. `None` for masters of others: listening slows them down.
+    pub(crate) fn listen(&self) -> Result<Option<Ear>, String> {
+        self.own.as_ref().map(|own| Ear::on(&own.bed.masters()[0])).transpose()
     }
 
     /// A master with a replica.

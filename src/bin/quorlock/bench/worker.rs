@@ -4,6 +4,10 @@ use std::io::Write as _;
 
 use tokio::sync::mpsc;
 
+use super::arms::Ours;
+#[cfg(feature = "peers")]
+use super::arms::Rslock;
+use super::contender::TTL;
 use super::scenes::contention::contend;
 use super::scenes::renewal::grown_by;
 use crate::args::Global;
@@ -23,13 +27,14 @@ pub(crate) async fn run(global: &Global) -> Result<Exit, Failure> {
     let words: Vec<&str> = line.split(' ').collect();
     let work = async {
         match words[..] {
-            ["contend", until, key] => {
+            ["contend", row, until, key] => {
                 let until = until.parse().map_err(|_| format!("no moment: {until}"))?;
-                Ok(contend(client.clone(), key.to_owned(), None, until)
-                    .await
-                    .iter()
-                    .map(|turn| format!("{turn}\n"))
-                    .collect())
+                let turns = match row {
+                    #[cfg(feature = "peers")]
+                    "rslock" => contend(&Rslock::polling(&global.masters), key, until).await,
+                    _ => contend(&Ours::of(client.clone(), TTL, true), key, until).await,
+                };
+                Ok(turns.iter().map(|turn| format!("{turn}\n")).collect())
             }
             ["hold", count] => {
                 let count = count.parse().map_err(|_| format!("no number: {count}"))?;

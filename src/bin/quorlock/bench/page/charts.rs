@@ -73,7 +73,6 @@ fn hue(section: &Section, row: &Row) -> usize {
         "rslock" => 3,
         name if name.starts_with("quorlock") || name == "min-votes-4" => 2,
         "single-wait" => 4,
-        name if name.ends_with("contenders") => 0,
         name => names.iter().position(|known| *known == name).unwrap_or(0) % HUES,
     }
 }

@@ -4,11 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use quorlock::Redlock;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 
-use super::super::contender::TTL;
+use super::super::contender::Contender;
 use super::super::stop;
 
 /// How long a turn takes, and the pause after it.
@@ -48,22 +47,21 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Takes turns until then. One that was lost before its end is not counted: it makes no claim to have held.
-pub(crate) async fn contend(client: Redlock, key: String, ttl: Option<Duration>, until: u64) -> Vec<Turn> {
-    let request = client.lock(&key).ttl(ttl.unwrap_or(TTL)).wait(Duration::from_secs(5));
+pub(crate) async fn contend<C: Contender>(contender: &C, key: &str, until: u64) -> Vec<Turn> {
     let mut turns = Vec::new();
     while now() < until && !stop::is_raised() {
         let asked = now();
-        let Ok(guard) = request.acquire().await else {
+        let Ok(lock) = contender.acquire(key).await else {
             sleep(PAUSE).await;
             continue;
         };
         let got = now();
         sleep(HOLD).await;
         let gave = now();
-        if guard.is_valid() {
+        if contender.holds(&lock) {
             turns.push(Turn { asked, got, gave });
         }
-        let _ = guard.release().await;
+        let _ = contender.release(lock).await;
         sleep(PAUSE).await;
     }
     turns

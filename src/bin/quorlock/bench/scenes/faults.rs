@@ -7,6 +7,7 @@ use quorlock::{Policy, Redlock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::super::arms::Ours;
 use super::super::report::{Row, Section};
 use super::super::sums::quantile;
 use super::super::ways::Ways;
@@ -119,10 +120,11 @@ async fn rival(
     key: String,
     mut end: tokio::sync::watch::Receiver<bool>,
 ) -> Vec<super::contention::Turn> {
+    let rival = Ours::of(client, TTL, true);
     let mut turns = Vec::new();
     while !*end.borrow_and_update() {
         let until = super::contention::now() + 200_000;
-        turns.extend(contend(client.clone(), key.clone(), Some(TTL), until).await);
+        turns.extend(contend(&rival, &key, until).await);
         if stop::is_raised() {
             break;
         }

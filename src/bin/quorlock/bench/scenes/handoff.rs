@@ -1,9 +1,14 @@
 //! One lock from hand to hand.
 
+use std::sync::Arc;
+
 use quorlock::Redlock;
 use tokio::task::JoinSet;
 
-use super::super::cost::Counters;
+use super::super::arms::Ours;
+#[cfg(feature = "peers")]
+use super::super::arms::Rslock;
+use super::super::contender::{Contender, TTL};
 use super::super::report::{Row, Section};
 use super::super::sums::quantile;
 use super::super::{keys, stop};
@@ -11,8 +16,9 @@ use super::contention::{Told, Turn, contend, now};
 use super::process::Process;
 use super::set::Set;
 
-const IN_ONE: &str = "one process";
-const IN_SEVERAL: &str = "several processes";
+const NOTE: &str = "Each holds the lock for 5 ms and pauses for 20. The hand-off is the time from the begin of a release to the next \
+                    holder, where somebody waited. Commands are what the clients send, heard at one master while nobody looks at \
+                    the clock, times the masters. rslock asks anew every 0 to 2 ms, which keeps the processors awake.";
 
 pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
     if set.site.masters.len() < 3 {
@@ -20,55 +26,85 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
         return Ok(Vec::new());
     }
     let masters: Vec<String> = set.site.masters.iter().take(5).cloned().collect();
-    let note = "Each holds the lock for 5 ms and pauses for 20. The hand-off is the time from the begin of a release to the \
-                next holder, where somebody waited. Commands count all masters.";
-    let mut section = Section::new("handoff", "One lock from hand to hand", note);
-    let blocks = set.pace.blocks(3, 2);
-    let several: &[usize] = if set.pace.quick { &[2, 8] } else { &[2, 8, 32] };
-    let rows = [2, 8, 32].iter().map(|count| (IN_ONE, *count));
-    for (group, count) in rows.chain(several.iter().map(|count| (IN_SEVERAL, *count))) {
+    let peer = !set.entries(&["rslock"]).is_empty();
+    let mut section = Section::new("handoff", "One lock from hand to hand", NOTE);
+    let counts: &[usize] = if set.pace.quick { &[8] } else { &[2, 8, 32] };
+    for in_one in [true, false] {
+        for &count in counts {
+            let scene = Scene { masters: &masters, row: "quorlock", in_one, count };
+            section.rows.push(scene.play(set).await?);
+            if peer && count == 8 {
+                let scene = Scene { row: "rslock", ..scene };
+                section.rows.push(scene.play(set).await?);
+            }
+        }
+    }
+    section.compare("rslock", &["hand-off p50", "commands"], &mut set.chance);
+    Ok(vec![section])
+}
+
+/// Who contends where.
+struct Scene<'a> {
+    masters: &'a [String],
+    row: &'static str,
+    in_one: bool,
+    count: usize,
+}
+
+impl Scene<'_> {
+    async fn play(&self, set: &mut Set) -> Result<Row, String> {
+        let time = set.pace.time(2.0, 0.5);
         let mut figures: [Vec<f64>; 4] = Default::default();
         let mut gaps = Vec::new();
-        for _ in 0..blocks {
+        for _ in 0..set.pace.blocks(3, 2) {
             if stop::is_raised() {
                 break;
             }
-            let crew = match group {
-                IN_ONE => Crew::Tasks(connect(set, &masters).await?),
-                _ => Crew::Processes(Process::start(&masters, count).await?),
-            };
-            let before = Counters::read(&set.site.asked).await?;
-            let time = set.pace.time(2.0, 0.5).as_micros();
-            let until = now() + u64::try_from(time).unwrap_or(0);
-            let key = format!("{}contended:{until}", keys::prefix());
-            let turns = crew.contend(&key, count, until).await?;
-            let spent = Counters::read(&set.site.asked).await?.since(before);
-            let mut told = Told::by(&turns);
-            set.overlaps += told.overlaps;
-            let turns = told.turns.max(1) as f64;
+            let mut told = self.round(set, time.as_micros()).await?;
             let millis = |gaps: &mut [u32], q| {
                 if gaps.is_empty() { f64::NAN } else { f64::from(quantile(gaps, q)) / 1e3 }
             };
-            let p50 = millis(&mut told.gaps, 0.5);
-            let p99 = millis(&mut told.gaps, 0.99);
-            // INFO itself is a command a master.
-            let commands = (spent.commands - set.site.masters.len() as f64).max(0.0) / turns;
-            for (all, value) in figures.iter_mut().zip([p50, p99, commands, told.fairness]) {
+            let (p50, p99) = (millis(&mut told.gaps, 0.5), millis(&mut told.gaps, 0.99));
+            for (all, value) in figures.iter_mut().zip([p50, p99, told.fairness, told.turns as f64]) {
                 all.push(value);
             }
             gaps.append(&mut told.gaps);
         }
-        let [p50, p99, commands, fairness] = figures;
+        let mut commands = f64::NAN;
+        if !stop::is_raised()
+            && let Some(ear) = set.site.listen()?
+        {
+            let turns = self.round(set, time.as_micros() / 2).await?.turns.max(1);
+            commands = (ear.heard()? * self.masters.len()) as f64 / turns as f64;
+        }
+        let [p50, p99, fairness, turns] = figures;
+        let group = format!("{} {}", self.count, if self.in_one { "in one process" } else { "processes" });
+        let what =
+            if self.row == "rslock" { "rslock, asking every 0 to 2 ms" } else { "quorlock, five masters" };
         let chance = &mut set.chance;
-        let mut row = Row::new(group, format!("{count} contenders"), "quorlock, five masters")
+        let mut row = Row::new(group, self.row, what)
             .with("hand-off p50", "ms", p50, chance)
             .with("hand-off p99", "ms", p99, chance)
-            .with("commands", "/turn", commands, chance)
-            .with("luckiest/unluckiest", "×", fairness, chance);
+            .with("commands", "/turn", vec![commands], chance)
+            .with("luckiest/unluckiest", "×", fairness, chance)
+            .with("turns", "", vec![turns.iter().sum()], chance);
         row.curve = ecdf(gaps);
-        section.rows.push(row);
+        Ok(row)
     }
-    Ok(vec![section])
+
+    async fn round(&self, set: &mut Set, micros: u128) -> Result<Told, String> {
+        let crew = match (self.in_one, self.row) {
+            (false, _) => Crew::Processes(Process::start(self.masters, self.count).await?),
+            #[cfg(feature = "peers")]
+            (true, "rslock") => Crew::Polling(Rslock::polling(self.masters)),
+            (true, _) => Crew::Tasks(connect(set, self.masters).await?),
+        };
+        let until = now() + u64::try_from(micros).unwrap_or(0);
+        let key = format!("{}contended:{until}", keys::prefix());
+        let told = Told::by(&crew.contend(self, &key, until).await?);
+        set.overlaps += told.overlaps;
+        Ok(told)
+    }
 }
 
 async fn connect(set: &Set, masters: &[String]) -> Result<Redlock, String> {
@@ -85,35 +121,53 @@ fn ecdf(mut gaps: Vec<u32>) -> Vec<(f64, f64)> {
     shares.map(|share| (share, f64::from(quantile(&mut gaps, share)) / 1e3)).collect()
 }
 
-/// Who contends.
 enum Crew {
     Tasks(Redlock),
+    #[cfg(feature = "peers")]
+    Polling(Rslock),
     Processes(Vec<Process>),
 }
 
 impl Crew {
-    async fn contend(self, key: &str, count: usize, until: u64) -> Result<Vec<Vec<Turn>>, String> {
-        let mut all = Vec::new();
+    async fn contend(self, scene: &Scene<'_>, key: &str, until: u64) -> Result<Vec<Vec<Turn>>, String> {
         match self {
             Self::Tasks(client) => {
-                let mut tasks = JoinSet::new();
-                for _ in 0..count {
-                    tasks.spawn(contend(client.clone(), key.to_owned(), None, until));
-                }
-                while let Some(turns) = tasks.join_next().await {
-                    all.push(turns.map_err(|error| error.to_string())?);
-                }
+                let turns = at_once(Ours::of(client.clone(), TTL, true), scene.count, key, until).await;
                 let _ = client.close().await;
+                turns
             }
+            #[cfg(feature = "peers")]
+            Self::Polling(peer) => at_once(peer, scene.count, key, until).await,
             Self::Processes(mut processes) => {
                 for process in &mut processes {
-                    process.tell(&format!("contend {until} {key}")).await?;
+                    process.tell(&format!("contend {} {until} {key}", scene.row)).await?;
                 }
+                let mut all = Vec::new();
                 for process in processes {
                     all.push(process.told::<Turn>().await?);
                 }
+                Ok(all)
             }
         }
-        Ok(all)
     }
+}
+
+/// So many tasks with one client.
+async fn at_once<C: Contender>(
+    client: C,
+    count: usize,
+    key: &str,
+    until: u64,
+) -> Result<Vec<Vec<Turn>>, String> {
+    let client = Arc::new(client);
+    let mut tasks = JoinSet::new();
+    for _ in 0..count {
+        let (client, key) = (client.clone(), key.to_owned());
+        tasks.spawn(async move { contend(&*client, &key, until).await });
+    }
+    let mut all = Vec::new();
+    while let Some(turns) = tasks.join_next().await {
+        all.push(turns.map_err(|error| error.to_string())?);
+    }
+    Ok(all)
 }

@@ -27,6 +27,9 @@ const ROWS: &[&str] = &[
 
 const CROWD: &[&str] = &["quorlock", "quorlock-renew", "quorlock-fenced", "single", "fred", "rslock"];
 
+/// Cycles that are listened to. A lone cycle's commands are always the same.
+const LISTENED: usize = 20;
+
 const COMPARED: &[&str] = &["acquire p50", "acquire p99", "release p50", "cycles", "client CPU"];
 
 /// One task.
@@ -146,9 +149,9 @@ async fn costs(
 ) -> Result<Section, String> {
     let cycles = set.pace.blocks(1_000, 150);
     let note = format!(
-        "{cycles} cycles of acquire and release of one task, all masters together, by the masters' own counters (INFO), where what a \
-         script calls is a command, too. Others \
-         who use the masters meanwhile are counted, too.",
+        "{cycles} cycles of acquire and release of one task, all masters together. Commands are what the client sends, heard at \
+         one of its masters; the rest is by the masters' own counters (INFO), where what a script calls is executed, too, and \
+         others who use the masters meanwhile are counted.",
     );
     let mut section = Section::new("cost", "What a cycle costs", note);
     let asked = &set.site.asked;
@@ -163,12 +166,20 @@ async fn costs(
         let slice = slice::run(arm, 1, Until::Cycles(cycles)).await?;
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         let spent = Counters::read(asked).await?.since(before);
+        let commands = match set.site.listen()? {
+            Some(ear) => {
+                slice::run(arm, 1, Until::Cycles(LISTENED)).await?;
+                (ear.heard()? * entry.masters) as f64 / LISTENED as f64
+            }
+            None => f64::NAN,
+        };
         let each = |value: f64, still: f64| vec![(value - still).max(0.0) / cycles as f64];
         let cpu = slice.figures().cpu;
         let chance = &mut set.chance;
         section.rows.push(
             Row::new("", entry.name, entry.what)
-                .with("commands", "/cycle", each(spent.commands, still.commands), chance)
+                .with("commands", "/cycle", vec![commands], chance)
+                .with("executed", "/cycle", each(spent.commands, still.commands), chance)
                 .with("sent", "B/cycle", each(spent.received, still.received), chance)
                 .with("received", "B/cycle", each(spent.sent, still.sent), chance)
                 .with("client CPU", "µs/cycle", vec![cpu], chance)
