@@ -3,7 +3,7 @@
 //! | file | is |
 //! |---|---|
 //! | `finding` | what a check came to |
-//! | `masters`, `servers`, `clocks`, `locks`, `times` | the checks |
+//! | `masters`, `servers`, `rights`, `clocks`, `locks`, `times` | the checks |
 //! | `listen` | what MONITOR tells of others |
 //! | `paste` | commands that mend |
 //! | `report`, `show` | all of it together, for people and for programs |
@@ -15,6 +15,7 @@ mod locks;
 mod masters;
 mod paste;
 mod report;
+mod rights;
 mod servers;
 mod show;
 mod times;
@@ -105,7 +106,7 @@ async fn examine(fleet: &Fleet, args: &Doctor, clocks: &mut Clocks) -> Result<Re
         clocks.check(&survey, policy),
         servers::stalls(&survey, policy),
         servers::connections(&survey),
-        servers::rights(&survey, &looks),
+        rights::check(&survey, &looks),
         servers::software(&survey),
         times::policy(args, policy, &survey, &looks),
         servers::replicas(&survey),

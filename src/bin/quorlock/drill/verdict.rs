@@ -148,3 +148,67 @@ fn lessons(done: &[Done]) -> Vec<String> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn run(
+        watchdog: bool,
+        frozen: bool,
+        double_unfenced: usize,
+        double_fenced: usize,
+        missed: &[&str],
+    ) -> Done {
+        let work = Duration::from_millis(1500);
+        let missed = missed.iter().map(|why| (*why).to_owned()).collect();
+        Done {
+            percent: 150,
+            watchdog,
+            frozen,
+            work,
+            entries: 6,
+            double_unfenced,
+            double_fenced,
+            refused: 66,
+            stopped: 0,
+            missed,
+        }
+    }
+
+    #[test]
+    fn what_must_not_be_is_a_problem_and_what_must_be_is_none() {
+        assert_eq!(problems(&[run(true, false, 0, 0, &[]), run(false, true, 4, 0, &[])]), [""; 0]);
+        for (bad, words) in [
+            (
+                run(true, false, 2, 0, &[]),
+                "renewed, all masters well: 2 double entries under a lock that is renewed",
+            ),
+            (run(false, true, 4, 1, &[]), "one master frozen: 1 double entries past the fence"),
+            (run(false, false, 0, 0, &[]), "no double entry was seen where there must be some"),
+            (run(true, false, 0, 0, &["busy", "late"]), "2 waits without the lock, the first: busy"),
+        ] {
+            let problems = problems(&[bad]);
+            assert!(problems.len() == 1 && problems[0].contains(words), "{words}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn each_run_has_a_row_with_its_figures() {
+        let verdict = Verdict {
+            done: vec![run(true, false, 0, 0, &[]), run(false, true, 4, 1, &[])],
+            problems: Vec::new(),
+            advice: Vec::new(),
+            ttl_ms: 1000,
+            contenders: 3,
+            pace: Value::Null,
+        };
+        let text = verdict.text();
+        let words =
+            |nth: usize| text.lines().nth(nth).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(1), "150 % of the ttl, 1.50 s yes all well 6 0 0 66 0");
+        assert_eq!(words(2), "150 % of the ttl, 1.50 s no one frozen 6 4 1 66 0");
+    }
+}

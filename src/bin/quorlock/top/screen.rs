@@ -88,14 +88,8 @@ impl Picture<'_> {
     fn draw(&self, frame: &mut Frame<'_>, view: &mut View) {
         let area = frame.area();
         let masters = self.board.look.as_ref().map_or(0, |look| look.masters.len());
-        let [title, upper, middle, lower, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(u16::try_from(masters + 1).unwrap_or(u16::MAX)),
-            Constraint::Min(2),
-            Constraint::Length((area.height / 4).clamp(2, 12)),
-            Constraint::Length(1),
-        ])
-        .areas(area);
+        let [title, upper, middle, lower, foot] =
+            Layout::vertical(heights(area.height, masters).map(Constraint::Length)).areas(area);
         frame.render_widget(self.title(), title);
         if let Some(look) = &self.board.look {
             self.masters(frame, upper, look);
@@ -246,7 +240,41 @@ impl Picture<'_> {
     }
 }
 
+/// Of title, masters, locks, events and foot. Reckoned here, since what a layout leaves out where there is too little room is left
+/// to chance.
+fn heights(height: u16, masters: usize) -> [u16; 5] {
+    let mut left = height;
+    let mut take = |wanted: u16| {
+        let given = wanted.min(left);
+        left -= given;
+        given
+    };
+    let (foot, title, locks) = (take(1), take(1), take(2));
+    let upper = take(u16::try_from(masters + 1).unwrap_or(u16::MAX));
+    let lower = take((height / 4).clamp(2, 12));
+    [title, upper, locks + left, lower, foot]
+}
+
 fn heading<T: Into<ratatui::text::Text<'static>>>(names: impl Iterator<Item = T>) -> Row<'static> {
     Row::new(names.map(|name| ratatui::widgets::Cell::from(name.into())))
         .style(Style::new().add_modifier(Modifier::BOLD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_foot_stays_whatever_the_height_and_no_line_is_left_over() {
+        for height in 0..200 {
+            let [title, masters, locks, events, foot] = heights(height, 5);
+            assert_eq!(title + masters + locks + events + foot, height);
+            assert_eq!((foot, title), (height.min(1), height.saturating_sub(1).min(1)), "{height}");
+            assert_eq!((masters, events.min(2)), if height >= 12 { (6, 2) } else { (masters, events) });
+        }
+        assert_eq!(
+            [heights(3, 5), heights(14, 5), heights(30, 5)],
+            [[1, 0, 1, 0, 1], [1, 6, 3, 3, 1], [1, 6, 15, 7, 1]]
+        );
+    }
 }
