@@ -60,7 +60,8 @@ impl Scene<'_> {
             if stop::is_raised() {
                 break;
             }
-            let mut told = self.round(set, time.as_micros()).await?;
+            let crew = self.crew(set).await?;
+            let mut told = self.round(set, crew, time.as_micros()).await?;
             let millis = |gaps: &mut [u32], q| {
                 if gaps.is_empty() { f64::NAN } else { f64::from(quantile(gaps, q)) / 1e3 }
             };
@@ -71,10 +72,12 @@ impl Scene<'_> {
             gaps.append(&mut told.gaps);
         }
         let mut commands = f64::NAN;
+        // Connected before anybody listens.
+        let crew = self.crew(set).await?;
         if !stop::is_raised()
             && let Some(ear) = set.site.listen()?
         {
-            let turns = self.round(set, time.as_micros() / 2).await?.turns.max(1);
+            let turns = self.round(set, crew, time.as_micros() / 2).await?.turns.max(1);
             commands = (ear.heard()? * self.masters.len()) as f64 / turns as f64;
         }
         let [p50, p99, fairness, turns] = figures;
@@ -92,13 +95,16 @@ impl Scene<'_> {
         Ok(row)
     }
 
-    async fn round(&self, set: &mut Set, micros: u128) -> Result<Told, String> {
-        let crew = match (self.in_one, self.row) {
+    async fn crew(&self, set: &Set) -> Result<Crew, String> {
+        Ok(match (self.in_one, self.row) {
             (false, _) => Crew::Processes(Process::start(self.masters, self.count).await?),
             #[cfg(feature = "peers")]
             (true, "rslock") => Crew::Polling(Rslock::polling(self.masters)),
             (true, _) => Crew::Tasks(connect(set, self.masters).await?),
-        };
+        })
+    }
+
+    async fn round(&self, set: &mut Set, crew: Crew, micros: u128) -> Result<Told, String> {
         let until = now() + u64::try_from(micros).unwrap_or(0);
         let key = format!("{}contended:{until}", keys::prefix());
         let told = Told::by(&crew.contend(self, &key, until).await?);
