@@ -419,7 +419,8 @@ fn a_holder_that_is_never_told_is_a_bug_unless_it_was_killed() {
     assert_eq!(late.found(), bug(Kind::LateLoss));
     // A kill before that was of an earlier process.
     let second_life = Tale::new().strikes(0, 10, "kill-client", &["c1"]).takes(20, "c1", 1, 900, 1);
-    assert_eq!(second_life.gives_back(3_000, "c1", 1).found(), bug(Kind::LateLoss));
+    let refused = Event::Refused { claim: 1, why: "x".into() };
+    assert_eq!(second_life.at(3_000, "c2", refused).found(), bug(Kind::LateLoss));
     // Told, and given back whenever; given back in time; got too late to be told in time.
     let told = || Tale::new().takes(0, "c1", 1, 900, 1).told_lost(901, "c1", 1, 890);
     assert_eq!(told().gives_back(3_000, "c1", 1).found(), []);
