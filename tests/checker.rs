@@ -185,9 +185,12 @@ fn what_is_told_and_not_judged_is_counted() {
     let tale =
         tale.told_lost(930, "c1", 1, 890).takes(1_000, "c1", 2, 1_900, 2).told_lost(1_910, "c1", 2, 1_890);
     let tale = tale.takes(2_000, "c2", 1, 2_900, 3).gives_back(2_950, "c2", 1);
-    let judgement = tale.at(3_000, "c2", Event::Refused { claim: 2, why: "x".into() }).judged();
+    let (resource, client) = (RESOURCE.into(), "c1".into());
+    let away = Event::TurnedAway { resource, client, claim: 1, op: Op::Read, fence: 1, seen: 2 };
+    let tale = tale.at(3_000, "c2", Event::Refused { claim: 2, why: "x".into() }).at(3_000, "register", away);
+    let judgement = tale.judged();
     assert_eq!(judgement.bugs().count(), 0);
-    assert_eq!((judgement.lost, judgement.refused, judgement.turned_away), (2, 1, 0));
+    assert_eq!((judgement.lost, judgement.refused, judgement.turned_away), (2, 1, 1));
     assert_eq!(judgement.worst_told_late, 30 * MILLI);
     assert_eq!(judgement.holds[0].at_risk, Some(600 * MILLI));
     assert_eq!(judgement.grants.into_iter().collect::<Vec<_>>(), [("c1".into(), 2), ("c2".into(), 1)]);
@@ -215,6 +218,18 @@ fn faults_that_make_masters_forget_explain_an_overlap() {
         let found = two_holders(|tale| tale.strikes(450, 460, word, &["m1", "m2", "m3"]));
         assert_eq!(found, expected(Kind::Overlap, word));
     }
+}
+
+#[test]
+fn faults_that_strike_while_the_first_one_asks_or_last_until_then_explain_an_overlap() {
+    let tale = |fault: fn(Tale) -> Tale| {
+        let tale = fault(Tale::new().asks(100, "c1", 1)).has(200, "c1", 1, 1_000, 1);
+        tale.takes(500, "c2", 1, 1_400, 2).gives_back(600, "c1", 1).gives_back(700, "c2", 1).found()
+    };
+    let explained = expected(Kind::Overlap, "flush");
+    assert_eq!(tale(|tale| tale.strikes(150, 160, "flush", &["m1"])), explained);
+    assert_eq!(tale(|tale| tale.strikes(50, 100, "flush", &["m1"])), explained);
+    assert_eq!(tale(|tale| tale.strikes(500, 510, "flush", &["m1"])), explained);
 }
 
 #[test]
@@ -260,6 +275,11 @@ fn as_many_masters_as_two_quorums_share_must_have_been_struck() {
     };
     assert_eq!(found(&["m1"]), bug(Kind::Overlap));
     assert_eq!(found(&["m1", "m2"]), expected(Kind::Overlap, "flush"));
+    // By two faults together.
+    let mut tale =
+        two_holders_and(|tale| tale.strikes(450, 460, "flush", &["m1"]).strikes(450, 460, "evict", &["m2"]));
+    tale.run.masters = 6;
+    assert_eq!(tale.found(), expected(Kind::Overlap, "evict, flush"));
 }
 
 #[test]
@@ -272,12 +292,25 @@ fn a_write_over_what_another_wrote_is_a_bug_with_tokens_and_explained_without() 
     let judgement = late(Tale::unfenced()).judged();
     assert_eq!((judgement.lost_updates, judgement.increments), (1, 2));
     assert!(judgement.findings.iter().all(|finding| !finding.is_bug()));
+    // The counter is wrong then, which is no news.
+    let counter = Event::Counter { resource: RESOURCE.into(), value: 1 };
+    assert_eq!(late(Tale::unfenced()).at(5, "register", counter).judged().findings.len(), 1);
+    // A leap is as wrong.
+    assert_eq!(Tale::new().register(1, "c1", Op::Write, 0, 2, 1).found(), bug(Kind::LostUpdate));
 }
 
 #[test]
 fn a_register_that_takes_a_smaller_token_is_a_bug() {
     let tale = Tale::new().register(1, "c2", Op::Read, 0, 0, 2).register(2, "c1", Op::Read, 0, 0, 1);
-    assert_eq!(tale.found(), bug(Kind::Token));
+    let tale = tale.register(3, "c1", Op::Read, 0, 0, 2);
+    let applied = |resource: &str, fence| {
+        let (resource, client) = (resource.into(), "c1".into());
+        Event::Applied { resource, client, claim: 1, op: Op::Read, found: 0, value: 0, fence }
+    };
+    assert_eq!(tale.at(4, "register", applied("stock:2", 1)).found(), bug(Kind::Token));
+    // It is no better for having been taken once.
+    let twice = Tale::new().at(1, "register", applied(RESOURCE, 2)).at(2, "register", applied(RESOURCE, 1));
+    assert_eq!(twice.at(3, "register", applied(RESOURCE, 1)).found().len(), 2);
 }
 
 #[test]
@@ -288,6 +321,15 @@ fn counters_and_acknowledged_writes_agree_with_what_was_applied() {
     assert_eq!(tale().at(2, "c1", effect(1)).at(3, "register", counter(1)).found(), []);
     assert_eq!(tale().at(3, "register", counter(2)).found(), bug(Kind::LostUpdate));
     assert_eq!(tale().at(2, "c1", effect(2)).found(), bug(Kind::LostUpdate));
+    // What was refused, or only read, need not be known.
+    let other = |op, ack| Event::Effect { claim: 1, op, value: 7, fence: 1, ack };
+    assert_eq!(tale().at(2, "c1", other(Op::Write, false)).at(2, "c1", other(Op::Read, true)).found(), []);
+    // Each resource has its own counter.
+    let two = tale().at(3, "register", Event::Counter { resource: "stock:2".into(), value: 0 });
+    assert_eq!(two.at(3, "register", counter(1)).found(), []);
+    let (resource, client) = ("stock:2".into(), "c1".into());
+    let applied = Event::Applied { resource, client, claim: 2, op: Op::Write, found: 0, value: 1, fence: 1 };
+    assert_eq!(tale().at(2, "register", applied).at(3, "register", counter(1)).found(), []);
     // One that was applied, and whose writer was killed before it could tell, is none.
     assert_eq!(tale().at(3, "register", counter(1)).found(), []);
 }
@@ -377,7 +419,8 @@ fn a_holder_that_is_never_told_is_a_bug_unless_it_was_killed() {
     assert_eq!(late.found(), bug(Kind::LateLoss));
     // A kill before that was of an earlier process.
     let second_life = Tale::new().strikes(0, 10, "kill-client", &["c1"]).takes(20, "c1", 1, 900, 1);
-    assert_eq!(second_life.gives_back(3_000, "c1", 1).found(), bug(Kind::LateLoss));
+    let refused = Event::Refused { claim: 1, why: "x".into() };
+    assert_eq!(second_life.at(3_000, "c2", refused).found(), bug(Kind::LateLoss));
     // Told, and given back whenever; given back in time; got too late to be told in time.
     let told = || Tale::new().takes(0, "c1", 1, 900, 1).told_lost(901, "c1", 1, 890);
     assert_eq!(told().gives_back(3_000, "c1", 1).found(), []);
@@ -446,6 +489,17 @@ fn what_cannot_be_read_is_told_and_the_rest_is_read() {
     let kinds: Vec<Kind> =
         Judgement::of(&History::parse(b"")).findings.iter().map(|finding| finding.kind).collect();
     assert_eq!(kinds, [Kind::Unreadable, Kind::Empty]);
+}
+
+#[test]
+fn records_are_put_in_the_order_of_time_and_the_first_run_counts() {
+    let line = |at, by: &str, event| serde_json::to_string(&Record { at, by: by.into(), event }).unwrap();
+    let run = |at, seed| line(at, "chaos", Event::Run(Run { schema: SCHEMA, seed, ..Run::default() }));
+    let exit = |at, by| line(at, by, Event::Exit { claim: 1 });
+    let text = [run(9, 1), exit(5, "b"), exit(5, "a"), exit(3, "c"), run(2, 2)].join("\n");
+    let history = History::parse(text.as_bytes());
+    let by: Vec<&str> = history.records.iter().map(|record| record.by.as_str()).collect();
+    assert_eq!((history.run.seed, by), (1, vec!["chaos", "c", "b", "a"]));
 }
 
 /// Records with numbers and names that may make no sense together.

@@ -151,6 +151,35 @@ async fn answers_that_come_after_the_verdict_count_for_the_wait() {
     drop(next);
 }
 
+// Rule 16: more was told than could be kept in mind, by w masters or by fewer
+#[tokio::test(start_paused = true)]
+async fn who_waits_asks_again_when_anything_may_have_changed_on_enough_masters() {
+    let network = Network::new(5);
+    let (holder, client) = (patient(&network), patient(&network));
+    let guard = long(&holder).acquire().await.expect("free");
+    sleep(millis(10)).await;
+    let list = client.lock_all([RESOURCE, "another"]).ttl(Duration::from_secs(7_000)).wait(LONG * 2);
+    let waits = [waiter(long(&client)), waiter(list)];
+    sleep(millis(100)).await;
+    // It was free for nobody.
+    let before = count(&network, &CLAIMS);
+    (0..3).for_each(|master| network.lag(master));
+    sleep(millis(100)).await;
+    assert_eq!(count(&network, &CLAIMS) - before, 10, "each asks once more");
+    // It is, and nobody is told.
+    (0..5).for_each(|master| drop(network.forget_watches(master)));
+    let _ = guard.release().await;
+    (0..2).for_each(|master| network.lag(master));
+    sleep(millis(1_000)).await;
+    assert_eq!(count(&network, &CLAIMS) - before, 10, "two masters are too few");
+    let began = Instant::now();
+    network.lag(2);
+    for waits in waits {
+        let _ = waits.await.expect("no panic").expect("free").release().await;
+    }
+    assert!(began.elapsed() < millis(1_000), "{:?}", began.elapsed());
+}
+
 // A busy lock costs one command a master and claim, also where the verdict falls before the last answers
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_all_refuse_is_not_deleted_however_late_the_last_ones_say_so() {

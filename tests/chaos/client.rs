@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) ttl: Duration,
     pub(crate) max_ttl: Duration,
     pub(crate) fenced: bool,
-    /// Every so manieth claim is slept through.
+    /// One claim in so many is slept through.
     pub(crate) oversleep: u64,
     pub(crate) mutant: Option<String>,
 }

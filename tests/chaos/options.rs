@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Locks without fencing tokens, and a register that takes whatever comes.
     #[arg(long)]
     pub(crate) unfenced: bool,
-    /// Of each client's claims every so manieth is slept through: it reads, sleeps until another has written, and writes.
+    /// One in so many of each client's locks is slept through: it reads, sleeps until another has written, and writes.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) oversleep: u64,
     /// Fewer overlaps than this, of those that broken assumptions explain, prove too little.

@@ -32,6 +32,13 @@ fn masters_that_did_not_say_yes_get_the_delete_too() {
             let deleted = heard.iter().rposition(|heard| heard.is("DEL")).expect("it was deleted");
             assert!(set < deleted && heard[deleted].in_script, "{heard:?}");
         }
+        // And those that said no: a script looks at the key there, and leaves it.
+        for monitor in &mut monitors[..2] {
+            let heard = monitor.commands();
+            let set = heard.iter().position(|heard| heard.is("SET")).expect("it was claimed");
+            let looked = heard.iter().rposition(|heard| heard.in_script && heard.names("r"));
+            assert!(looked.is_some_and(|looked| set < looked), "{heard:?}");
+        }
     });
 }
 
@@ -90,6 +97,37 @@ fn a_set_in_a_broken_connection_is_deleted_on_the_next_one() {
         eventually("the old requests came", SOON, || (0..3).all(|n| fleet.calls(n, "set") > before[n])).await;
         fleet.nothing_left(ms(4_000)).await;
         voters(&client, 5).await;
+    });
+}
+
+// Rule 6: also if that is made when the ttl is long over
+#[test]
+fn a_set_that_comes_when_its_ttl_is_long_over_is_deleted_by_a_connection_made_since() {
+    run(async {
+        let fleet = Fleet::start().await;
+        let paths = Paths::to(&fleet).await;
+        let client = client(fleet.builder().masters(paths.urls())).await;
+        let mut monitors: Vec<_> = fleet.masters().iter().take(3).map(Monitor::on).collect();
+        // So late that no connection is made meanwhile, either.
+        (0..3).for_each(|index| paths[index].delay_requests(ms(4_000)));
+        let request = client.on("r").ttl(ms(1_000));
+        let refused = tokio::spawn(async move { no_quorum(request.try_acquire().await.unwrap_err()) });
+        eventually("two granted it", SOON, || fleet.occupied("r") == 2).await;
+        (0..3).for_each(|index| paths[index].cut());
+        refused.await.unwrap();
+        // Until nobody tries any more where nobody is.
+        pause(ms(3_000)).await;
+        (0..3).for_each(|index| paths[index].delay_requests(Duration::ZERO));
+        let mut heard = [const { Vec::new() }; 3];
+        eventually("a delete after the claim", SOON, || {
+            monitors.iter_mut().zip(&mut heard).for_each(|(monitor, heard)| heard.extend(monitor.commands()));
+            heard.iter().all(|heard| {
+                let set = heard.iter().position(|heard| heard.is("SET") && heard.names("r"));
+                set.is_some_and(|set| heard[set..].iter().any(|heard| heard.in_script && heard.names("r")))
+            })
+        })
+        .await;
+        fleet.nothing_left(SOON).await;
     });
 }
 

@@ -495,3 +495,51 @@ fn a_list_is_told_of_a_release_by_another_client() {
         }
     });
 }
+
+// Rules 16 and 17
+#[test]
+fn a_fenced_waiter_is_told_of_every_release_and_of_each_renewal() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (holder, other) = (fleet.client().await, fleet.client().await);
+        let fenced = |client: &Redlock| client.on("r").ttl(ms(1_500)).wait(ms(30_000)).fenced();
+        for held_with_a_token in [true, false, true] {
+            let held = if held_with_a_token { fenced(&holder) } else { holder.on("r").ttl(ms(1_500)) };
+            let guard = held.acquire().await.unwrap();
+            let waits = spawn(fenced(&other));
+            somebody_waits(&fleet, 0..5).await;
+            // Renewed every half a second, whereupon it asks to be told once more.
+            pause(ms(1_200)).await;
+            assert!(guard.is_valid() && !waits.is_finished());
+            let before = guard.fence().ok();
+            assert!(guard.release().await.is_freed());
+            let next = told(waits).await;
+            assert!(before < next.fence().ok(), "{before:?}, then {:?}", next.fence());
+            let _ = next.release().await;
+        }
+    });
+}
+
+// Rule 16: much is told at once
+#[test]
+fn two_hundred_waiters_are_told_of_what_changes_at_once() {
+    const WAITERS: usize = 200;
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        let keys: Vec<String> = (0..WAITERS).map(|nth| format!("r{nth}")).collect();
+        keys.iter().for_each(|key| fleet.occupy(0..5, key));
+        let mut waits: Vec<_> = keys.iter().map(|key| waiter(&client, key)).collect();
+        for index in 0..5 {
+            let tracked = || fleet.stat(index, "tracking_total_keys") == WAITERS as u64;
+            eventually("two hundred waiters", SOON, tracked).await;
+        }
+        let delete: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+        for index in 0..5 {
+            assert_eq!(fleet.ask(index, &delete).integer(), Some(200));
+        }
+        for waits in waits.drain(..) {
+            drop(told(waits).await);
+        }
+    });
+}

@@ -3,5 +3,5 @@
 #   sh tests/model/long.sh [NAME…]
 set -eu
 cd "$(dirname "$0")/../.."
-exec cargo test --release --no-default-features --features mutants --test model --test mutants -- \
+exec cargo test --no-fail-fast --release --no-default-features --features mutants --test model --test mutants -- \
     --ignored --nocapture --test-threads 2 "$@"

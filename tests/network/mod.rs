@@ -216,15 +216,26 @@ impl Network {
 
     /// The clients get a new connection to `master`, which has forgotten what it was to tell.
     pub(crate) fn reconnect(&self, master: usize, restarted: bool) {
-        let watchers: Vec<_> = locked(&self.clients)
-            .iter_mut()
-            .filter_map(|client| {
-                client.tracked[master].clear();
-                client.watcher.as_ref().and_then(Weak::upgrade)
-            })
-            .collect();
+        let watchers = self.forget_watches(master);
         let master = MasterId::new(master).expect("in range");
         watchers.into_iter().for_each(|watcher| watcher.on_link(master, restarted));
+    }
+
+    /// `master` has nothing to tell any more; to whom it would have been.
+    pub(crate) fn forget_watches(&self, master: usize) -> Vec<Arc<dyn LinkWatcher>> {
+        let forget = |client: &mut Client| {
+            client.tracked[master].clear();
+            client.watcher.as_ref().and_then(Weak::upgrade)
+        };
+        locked(&self.clients).iter_mut().filter_map(forget).collect()
+    }
+
+    /// The clients heard that much of `master` that they do not know what changed; it has told of all.
+    #[allow(dead_code, reason = "not every test program has waiters")]
+    pub(crate) fn lag(&self, master: usize) {
+        let watchers = self.forget_watches(master);
+        let master = MasterId::new(master).expect("in range");
+        watchers.into_iter().for_each(|watcher| watcher.on_changed(master, None));
     }
 
     /// What a master with client tracking does: a read is noted, a change by another is told once. Expiries are not.

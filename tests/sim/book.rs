@@ -39,6 +39,10 @@ pub(crate) struct Life {
     token: Option<FencingToken>,
     /// It was valid then, and the release was waited for.
     released: bool,
+    /// Its keys were left to whoever knows the holder id, who is not bound to delete them.
+    lent: bool,
+    /// When it was held before that.
+    earlier: Vec<(u64, u64)>,
 }
 
 /// One master as the answers tell.
@@ -82,6 +86,8 @@ pub(crate) struct Book {
     needed: usize,
     drift_ppm: u64,
     glances: u64,
+    /// Who was closed amid work, and has no connection any more to delete what was out of reach then.
+    pub(crate) closed: Option<usize>,
     pub(crate) breaches: Vec<Breach>,
 }
 
@@ -95,6 +101,7 @@ impl Book {
             needed: plan.min_votes.unwrap_or(masters / 2 + 1),
             drift_ppm: plan.drift_ppm,
             glances: 0,
+            closed: None,
             breaches: Vec::new(),
         }
     }
@@ -146,6 +153,8 @@ impl Book {
             given_back: None,
             token: None,
             released: false,
+            lent: false,
+            earlier: Vec::new(),
         });
         life.commands += 1;
         let mut broken = None;
@@ -153,7 +162,7 @@ impl Book {
         if dispatch.act == Act::Release {
             life.seats[master].releases += 1;
             life.seats[master].releasing += 1;
-        } else if life.given_back.is_some_and(|at| at < now) {
+        } else if life.given_back.is_some_and(|at| at < now) && !life.lent {
             broken = Some((
                 Promise::Silence,
                 format!("{:?} of h{} to {} after it was given back", dispatch.act, life.nth, dispatch.to),
@@ -274,7 +283,7 @@ impl Book {
             return;
         }
         let seat = &life.seats[dispatch.to.index()];
-        if before.over && keeps(dispatch.act) && *vote == Vote::Granted {
+        if before.over && keeps(dispatch.act) && *vote == Vote::Granted && !life.lent {
             sights.saw(Sight::LateGrant);
             if seat.releasing == 0 && seat.releases == before.releases {
                 let words = format!(
@@ -329,6 +338,23 @@ impl Book {
         self.look(holder, now, sights);
         if let Some(life) = self.lives.get_mut(holder) {
             life.given_back.get_or_insert(now);
+        }
+    }
+
+    /// It is given up, and its keys are not.
+    pub(crate) fn on_lent(&mut self, holder: &Bytes) {
+        if let Some(life) = self.lives.get_mut(holder) {
+            life.lent = true;
+        }
+    }
+
+    /// Somebody goes on with it: another hold by the same id.
+    pub(crate) fn on_adopted(&mut self, holder: &Bytes) {
+        let earlier = self.interval(holder);
+        if let Some(life) = self.lives.get_mut(holder) {
+            life.earlier.extend(earlier);
+            (life.granted, life.lost, life.given_back) = (None, None, None);
+            life.until = Moment::default();
         }
     }
 
@@ -396,7 +422,7 @@ impl Book {
     pub(crate) fn check_exclusion(&mut self, now: u64, sights: &mut Sights) {
         let mut held: BTreeMap<Bytes, Vec<(u64, u64, usize)>> = BTreeMap::new();
         for (holder, life) in &self.lives {
-            if let Some((from, to)) = self.interval(holder) {
+            for (from, to) in life.earlier.iter().copied().chain(self.interval(holder)) {
                 for key in &life.keys {
                     held.entry(key.clone()).or_default().push((from, to, life.nth));
                 }
@@ -445,7 +471,7 @@ impl Book {
     /// What was begun and not kept is deleted everywhere.
     pub(crate) fn check_roll_backs(&mut self, now: u64) {
         let mut breaches = Vec::new();
-        for life in self.lives.values() {
+        for life in self.lives.values().filter(|life| !life.lent) {
             let everywhere = life.seats.iter().all(|seat| seat.releases > 0);
             let doubtful = life.seats.iter().any(|seat| seat.doubtful);
             // It was won, and lost again before anybody had it.
@@ -486,7 +512,7 @@ impl Book {
     pub(crate) fn check_key(&mut self, holder: &Bytes, master: usize, until: u64, now: u64) {
         let Some(life) = self.lives.get(holder) else { return };
         let (nth, seat) = (life.nth, &life.seats[master]);
-        if seat.resurrected {
+        if seat.resurrected || life.lent || self.closed == Some(life.client) {
             return;
         }
         let words = format!(

@@ -226,7 +226,9 @@ impl World {
             }
             Fault::Delete { master } => {
                 self.sights.saw(Sight::DeletedByHand);
-                self.sites[master].delete_all(now);
+                for key in self.sites[master].delete_all(now) {
+                    self.tell_of_change(master, &key);
+                }
             }
             Fault::Step { master, by } => self.sites[master].step(by),
             Fault::Cut { .. } | Fault::Pause { .. } | Fault::Suspend { .. } | Fault::Stall { .. } => {}

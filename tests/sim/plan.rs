@@ -100,6 +100,10 @@ pub(crate) struct Plan {
     pub(crate) stalls: u64,
     /// A connection breaks once in so many commands that create a key, while that is on its way; never if zero.
     pub(crate) cuts: u64,
+    /// Whether masters tell of changes to those who wait.
+    pub(crate) tells: bool,
+    /// A client that is closed while its users are at work, and when.
+    pub(crate) closes: Option<(usize, u64)>,
     /// Whether the faults include those that the promise excludes.
     pub(crate) outside: bool,
 }
@@ -160,10 +164,15 @@ impl Plan {
             },
             stalls: dice.pick(&[0, 0, 25, 80]),
             cuts: dice.pick(&[0, 30, 100]),
+            tells: true,
+            closes: None,
             outside,
         };
         plan.set_clocks(masters, clients, u64::from(drift_ppm), &mut dice);
         plan.choose_faults(masters, clients, 2 * needed - masters - 1, &mut dice);
+        plan.tells = !dice.one_in(4);
+        // The first one is needed to the end, and one alone has nobody to give way to.
+        plan.closes = (clients > 2 && dice.one_in(3)).then(|| (clients - 1, dice.below(plan.work)));
         plan
     }
 

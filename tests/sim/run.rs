@@ -59,6 +59,9 @@ impl Run {
             for (at, fault) in faults {
                 world.at(at, Event::Fault(fault));
             }
+            if let Some((client, at)) = world.plan.closes {
+                world.at(at, Event::CloseAmidWork(client));
+            }
             world.at(work, Event::Stage(Stage::Calm));
         }
         let mut run =
@@ -134,6 +137,11 @@ impl Run {
                 Some(Event::Fault(fault)) => self.strike(fault),
                 Some(Event::MasterUp(master)) => self.bring_up(master),
                 Some(Event::Thaw(master)) => locked(&self.world).thaw(master),
+                Some(Event::Lapse(master, key)) => locked(&self.world).lapse(master, &key),
+                Some(Event::CloseAmidWork(client)) => {
+                    let desk = self.desk(client);
+                    self.spawn(client, desk.close());
+                }
                 Some(Event::Resume(client)) => self.resume(client),
                 Some(Event::Stage(stage)) => self.enter(stage),
                 None => return,
@@ -201,6 +209,24 @@ impl Run {
                 }
             }
             Note::Connect(master) => self.connect(client, master),
+            Note::Changed(master, link, key) => {
+                let watcher = {
+                    let world = &mut *locked(&self.world);
+                    let wire = &world.wires[client][master];
+                    let same = wire.link == link && wire.is_open();
+                    let watcher =
+                        world.watchers[client].as_ref().filter(|_| same).and_then(|one| one.upgrade());
+                    if watcher.is_some() {
+                        world.sights.saw(Sight::ChangeTold);
+                        let now = world.now;
+                        world.trace.tell(now, || format!("c{client} is told of a change on m{}", master + 1));
+                    }
+                    watcher
+                };
+                if let Some(watcher) = watcher {
+                    watcher.on_changed(master_id(master), key.as_deref());
+                }
+            }
             Note::QuarantineOver(master, link) => {
                 let mut world = locked(&self.world);
                 let wire = &world.wires[client][master];
@@ -342,14 +368,14 @@ impl Run {
                     }
                 }
                 drop(world);
-                for client in 0..self.machines.len() {
+                for client in 0..self.contenders() {
                     let (desk, wins) = (self.desk(client), self.wins.clone());
                     self.spawn(client, desk.contend("together", 30 * S, wins));
                 }
                 (now + 32 * S, Stage::Close)
             }
             Stage::Close => {
-                let (won, all) = (*locked(&self.wins), self.machines.len());
+                let (won, all) = (*locked(&self.wins), self.contenders());
                 if won == all {
                     locked(&self.world).saw(Sight::EverybodyWon);
                 } else {
@@ -368,6 +394,11 @@ impl Run {
             Stage::End => return self.look_for_leaks(),
         };
         locked(&self.world).at(next.0, Event::Stage(next.1));
+    }
+
+    /// All but the one that was closed before.
+    fn contenders(&self) -> usize {
+        self.machines.len() - usize::from(locked(&self.world).plan.closes.is_some())
     }
 
     fn let_go(&self) -> Vec<quorlock::Hold> {

@@ -11,11 +11,11 @@ macro_rules! sights {
 sights! {
     // Faults.
     SlowRoute, Blocked, Cut, Frozen, RestartedWithData, RestartedEmpty, RestartedOld, Paused, Suspended, Stalled,
-    DeletedByHand, Refused, LostOnTheWay, AnswerLost, LateExecution, ReadLate, TimedOut, Withdrawn,
+    DeletedByHand, Refused, LostOnTheWay, AnswerLost, LateExecution, ReadLate, TimedOut, Withdrawn, ChangeTold, ChangeUntold, AnyChangeTold,
     // Outcomes.
     Won, Contended, NoQuorum, TooLate, HeldToTheEnd, Lost, LostWhileStalled, AtRisk, Renewed, Healed, Extended, NotExtended, KeyLost,
     InQuarantine, Admitted, ToldOfRestart, Freed, Lingering, AlreadyLost, DroppedAmidClaim, DroppedAmidRelease,
-    GuardDropped, Several, Fenced, CountersRecovered, Used, UseCancelled, MaxHoldOver, HandedOn, LateGrant, GhostsLookedFor, Closed,
+    GuardDropped, ExtendedAs, ReleasedAs, ClosedAmidWork, RefusedWhenClosed, Several, Fenced, CountersRecovered, Used, UseCancelled, MaxHoldOver, HandedOn, LateGrant, GhostsLookedFor, Closed,
     LoneWin, EverybodyWon,
 }
 

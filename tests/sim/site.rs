@@ -1,5 +1,6 @@
 //! One master with its process, its data and its clock: what restarts, and what it remembers then.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,6 +48,8 @@ pub(crate) struct Site {
     pub(crate) waiting: Vec<u64>,
     /// Whether it has its fencing counters.
     pub(crate) counts: bool,
+    /// Of which key it tells whom, once: the client, and its connection.
+    pub(crate) watched: BTreeSet<(Bytes, usize, u32)>,
     clock: Rate,
     data: Data,
     snapshot: Data,
@@ -62,6 +65,7 @@ impl Site {
             frozen: false,
             waiting: Vec::new(),
             counts: true,
+            watched: BTreeSet::new(),
             clock,
             snapshot: data.clone(),
             data,
@@ -97,6 +101,7 @@ impl Site {
     pub(crate) fn crash(&mut self, kept: Kept) {
         self.up = false;
         self.frozen = false;
+        self.watched.clear();
         self.process += 1;
         match kept {
             Kept::Everything => {}
@@ -114,12 +119,20 @@ impl Site {
         self.data.keys.recover(counters);
     }
 
-    /// Somebody deletes all locks by hand.
-    pub(crate) fn delete_all(&mut self, real: u64) {
+    /// Somebody deletes all locks by hand: these.
+    pub(crate) fn delete_all(&mut self, real: u64) -> Vec<Bytes> {
         let now = self.now(real);
-        for key in self.data.keys.keys(now) {
-            self.data.keys.delete(&key);
-        }
+        let keys = self.data.keys.keys(now);
+        keys.iter().for_each(|key| self.data.keys.delete(key));
+        keys
+    }
+
+    /// Who is to be told of a change of the key.
+    pub(crate) fn forget_watchers(&mut self, key: &Bytes) -> Vec<(usize, u32)> {
+        let told = self.watched.iter().filter(|(watched, ..)| watched == key);
+        let told = told.map(|(_, client, link)| (*client, *link)).collect();
+        self.watched.retain(|(watched, ..)| watched != key);
+        told
     }
 
     /// How many of these keys are the holder's.

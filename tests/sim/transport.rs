@@ -113,6 +113,11 @@ impl Transport for Wires {
         }
     }
 
+    fn tells(&self, master: MasterId) -> bool {
+        let world = locked(&self.world);
+        world.plan.tells && matches!(world.wires[self.client][master.index()].gate, Gate::Open)
+    }
+
     /// One pass over the counters, as the real transport makes it of masters that vote.
     fn count(&self, quorum: Quorum, _doubted: MasterSet) -> Option<Pending<'_>> {
         locked(&self.world).recover_counters(self.client, quorum);

@@ -100,6 +100,7 @@ impl Desk {
         self.saw(match error {
             AcquireError::Contended(_) => Sight::Contended,
             AcquireError::NoQuorum(_) => Sight::NoQuorum,
+            AcquireError::Closed => Sight::RefusedWhenClosed,
             _ => Sight::TooLate,
         });
     }
@@ -159,6 +160,9 @@ impl Desk {
     }
 
     async fn keep(&self, held: Held, capped: bool, dice: &mut Dice) {
+        if dice.one_in(10) && held.guard().resources().len() == 1 {
+            return self.lend(held, dice).await;
+        }
         let blind = capped && dice.one_in(2);
         match if blind { 6 } else { dice.below(10) } {
             0..3 => self.to_the_end(&held).await,
@@ -177,6 +181,39 @@ impl Desk {
             }
             _ => held.release().await,
         }
+    }
+
+    /// Gives it up with its keys; somebody who knows the holder id alone goes on with it, or ends it.
+    async fn lend(&self, mut held: Held, dice: &mut Dice) {
+        let Some(guard) = held.guard.take() else { return };
+        locked(&self.world).book.on_lent(&held.holder);
+        drop(held);
+        let resource = guard.resource().to_vec();
+        let holder = guard.abandon();
+        nap(dice.below(self.ttl / 3)).await;
+        if dice.one_in(2)
+            && let Ok(guard) =
+                self.redlock.extend_as(&resource, &holder, Duration::from_nanos(self.ttl)).await
+        {
+            self.saw(Sight::ExtendedAs);
+            locked(&self.world).book.on_adopted(&Bytes::copy_from_slice(holder.as_bytes()));
+            let held = self.held(guard, true);
+            nap(dice.below(self.ttl)).await;
+            return held.release().await;
+        }
+        if let Ok(Released::Freed { .. }) = self.redlock.release_as(&resource, &holder).await {
+            self.saw(Sight::ReleasedAs);
+        }
+    }
+
+    /// Gives back all that its users hold.
+    pub(crate) async fn close(self) {
+        let holds: Vec<Bytes> =
+            locked(&self.world).book.holds_of(self.client).into_iter().map(|(holder, _)| holder).collect();
+        holds.iter().for_each(|holder| self.given_back(holder));
+        self.saw(Sight::ClosedAmidWork);
+        locked(&self.world).book.closed = Some(self.client);
+        let _ = self.redlock.close().await;
     }
 
     /// Does not stop before it must, or after some ttls.

@@ -9,6 +9,8 @@ use quorlock::protocol::fanout::{Dispatch, Link};
 use quorlock::protocol::votes::{Fault, Vote};
 use quorlock::transport::Ask;
 
+use crate::time::US;
+
 /// What the master takes at the moment, as far as the client knows.
 #[derive(Clone, Debug)]
 pub(crate) enum Gate {
@@ -117,6 +119,13 @@ impl Wire {
             return None;
         }
         self.urgent.pop_front().or_else(|| self.plain.pop_front())
+    }
+
+    /// When what is sent back now arrives.
+    pub(crate) fn comes_back(&mut self, now: u64, near: u64) -> u64 {
+        let far = if now < self.route.until { self.route.back } else { near };
+        self.last_answer = (now + far + US).max(self.last_answer + 1).max(self.route.back_blocked);
+        self.last_answer
     }
 
     /// What is not let through any more.

@@ -28,6 +28,10 @@ pub(crate) enum Event {
     Fault(Fault),
     MasterUp(usize),
     Thaw(usize),
+    /// A key on a master may be over, which the master notices by itself.
+    Lapse(usize, Bytes),
+    /// The client is closed while its users are at work.
+    CloseAmidWork(usize),
     /// The machine has its turn again.
     Resume(usize),
     Stage(Stage),
@@ -43,6 +47,8 @@ pub(crate) enum Note {
     Cut(usize, u32),
     Connect(usize),
     QuarantineOver(usize, u32),
+    /// What the connection of this number is told: the key changed, or any key may have.
+    Changed(usize, u32, Option<Bytes>),
 }
 
 /// The parts of a run.
@@ -212,16 +218,22 @@ impl World {
         let dispatch = call.dispatch;
         let (keys, holder) = (&call.keys, &call.holder);
         let before = site.count(keys, holder, now);
+        let stood: Vec<_> = keys.iter().map(|key| site.look(key, now)).collect();
         let act = (dispatch.act, dispatch.fence);
         let (vote, took) = match keys.as_slice() {
             [key] => site.keys().execute_fenced(act, key, holder, dispatch.ttl, shown),
             keys => site.keys().execute_all_fenced(act, keys, holder, dispatch.ttl, shown),
         };
         call.took = took;
-        let ours = [before, site.count(keys, holder, now), keys.len()];
-        let holder = call.holder.clone();
-        self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         let (late, sent) = (call.ask.is_none(), call.sent);
+        let ours = [before, site.count(keys, holder, now), keys.len()];
+        let (holder, keys, link) = (call.holder.clone(), call.keys.clone(), call.link);
+        for (key, stood) in keys.iter().zip(&stood) {
+            if self.sites[master].look(key, now) != *stood {
+                self.tell_of_change(master, key);
+            }
+        }
+        self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         self.trace.tell(now, || {
             let nth = self.book.life(&holder).map_or(0, |life| life.nth);
             format!(
@@ -237,17 +249,17 @@ impl World {
             self.calls.remove(&id);
             return;
         }
+        if dispatch.act == Act::Watch && matches!(vote, Vote::Held(_)) && self.plan.tells {
+            self.watch(client, master, link.0, &keys);
+        }
         let near = self.dice.below(self.plan.near + 1);
         let near = match dispatch.act {
             Act::Heal => self.delay_of_heal(master, &holder, sent + self.plan.timeout, near),
             _ => near,
         };
-        let wire = &mut self.wires[client][master];
-        let far = if now < wire.route.until { wire.route.back } else { near };
-        let back = (now + far + US).max(wire.last_answer + 1).max(wire.route.back_blocked);
-        wire.last_answer = back;
+        let back = self.wires[client][master].comes_back(now, near);
         let dies = dispatch.act.votes() && vote == Vote::Granted && self.plan.reads_late && !self.calm;
-        if dies && self.dice.one_in(60) {
+        if dies && self.dice.one_in(25) {
             // While the answer is on its way.
             let fault = Fault::Crash { master, kept: Kept::Nothing, down: self.dice.between(MS, 50 * MS) };
             let at = now + self.dice.below(back - now);
@@ -256,6 +268,59 @@ impl World {
         let key = self.at(back, Event::Note(client, Note::Answer(id, vote.clone())));
         if let Some(call) = self.calls.get_mut(&id) {
             call.answer = Some((key, vote));
+        }
+    }
+
+    /// The connection will be told once of a change of these keys.
+    fn watch(&mut self, client: usize, master: usize, link: u32, keys: &[Bytes]) {
+        for key in keys {
+            self.sites[master].watched.insert((key.clone(), client, link));
+            if let Some((_, until)) = self.sites[master].look(key, self.now) {
+                // A master looks for keys that are over ten times a second.
+                let noticed = until + self.dice.below(100 * MS);
+                self.at(noticed, Event::Lapse(master, key.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn lapse(&mut self, master: usize, key: &Bytes) {
+        let now = self.now;
+        if self.sites[master].frozen {
+            self.at(now + 10 * MS, Event::Lapse(master, key.clone()));
+        } else if self.sites[master].up && self.sites[master].look(key, now).is_none() {
+            self.tell_of_change(master, key);
+        }
+    }
+
+    /// Whoever watches the key is told: as a rule once, in the order of the answers. It may be lost, come late, or twice, or
+    /// be one of so many that nobody knows which.
+    pub(crate) fn tell_of_change(&mut self, master: usize, key: &Bytes) {
+        let now = self.now;
+        for (client, link) in self.sites[master].forget_watchers(key) {
+            if self.wires[client][master].link != link {
+                continue;
+            }
+            let near = self.dice.below(self.plan.near + 1);
+            let back = self.wires[client][master].comes_back(now, near);
+            let luck = if self.calm { 0 } else { self.dice.below(12) };
+            let told = |key| Event::Note(client, Note::Changed(master, link, key));
+            let key = Some(key.clone());
+            match luck {
+                8 => self.saw(Sight::ChangeUntold),
+                9 => {
+                    let late = self.dice.below(self.plan.ttl);
+                    self.at(back + late, told(key));
+                }
+                10 => {
+                    self.at(back, told(key.clone()));
+                    self.at(back + US, told(key));
+                }
+                11 => {
+                    self.saw(Sight::AnyChangeTold);
+                    self.at(back, told(None));
+                }
+                _ => _ = self.at(back, told(key)),
+            }
         }
     }
 

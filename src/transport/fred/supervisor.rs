@@ -17,7 +17,7 @@ use super::link::{End, Wire};
 use super::outbox::Gate;
 use super::post::Post;
 use super::register::{Register, Seen};
-use super::tracking::{Change, Changes};
+use super::tracking::Changes;
 use crate::protocol::fanout::Link;
 use crate::protocol::policy::Policy;
 use crate::protocol::quorum::MasterId;
@@ -165,7 +165,9 @@ impl Master {
                 biased;
                 end = &mut drive => return end,
                 change = changes.next() => {
-                    self.tell(&change);
+                    if let Some(watcher) = self.watcher() {
+                        change.tell(self.id, &*watcher);
+                    }
                     continue;
                 }
                 () = over => {}
@@ -194,16 +196,6 @@ impl Master {
         };
         self.tells.store(changes.is_told(), Ordering::Relaxed);
         changes
-    }
-
-    fn tell(&self, change: &Change) {
-        let Some(watcher) = self.watcher() else { return };
-        match change {
-            Change::Of(changed) => {
-                changed.keys.iter().for_each(|key| watcher.on_changed(self.id, Some(key.as_bytes())));
-            }
-            Change::OfAnything => watcher.on_changed(self.id, None),
-        }
     }
 
     fn watcher(&self) -> Option<Arc<dyn LinkWatcher>> {

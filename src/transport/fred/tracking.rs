@@ -16,6 +16,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::classify;
+use crate::protocol::quorum::MasterId;
+use crate::transport::LinkWatcher;
 
 /// What a connection was told of changes.
 #[derive(Debug)]
@@ -27,6 +29,17 @@ pub(super) enum Change {
     Of(Invalidation),
     /// More than could be kept in mind.
     OfAnything,
+}
+
+impl Change {
+    pub(super) fn tell(&self, master: MasterId, watcher: &dyn LinkWatcher) {
+        match self {
+            Self::Of(changed) => {
+                changed.keys.iter().for_each(|key| watcher.on_changed(master, Some(key.as_bytes())));
+            }
+            Self::OfAnything => watcher.on_changed(master, None),
+        }
+    }
 }
 
 impl Changes {
@@ -61,5 +74,49 @@ impl Changes {
                 std::future::pending().await
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ::fred::types::config::Server;
+    use tokio::sync::broadcast;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// What it was told of the second master.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<Option<String>>>);
+
+    impl LinkWatcher for Told {
+        fn on_link(&self, _: MasterId, _: bool) {}
+
+        fn on_changed(&self, master: MasterId, resource: Option<&[u8]>) {
+            assert_eq!(master.index(), 1);
+            let resource = resource.map(|key| String::from_utf8_lossy(key).into_owned());
+            self.0.lock().expect("no panic").push(resource);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_kept_in_mind_is_told_as_any_change() {
+        let (tell, told) = broadcast::channel(2);
+        let mut changes = Changes(Some(told));
+        for key in ["a", "b", "c"] {
+            let change = Invalidation { keys: vec![key.into()], server: Server::new("m", 1) };
+            tell.send(change).expect("somebody listens");
+        }
+        let (watcher, second) = (Told::default(), MasterId::new(1).expect("in range"));
+        for _ in 0..3 {
+            changes.next().await.tell(second, &watcher);
+        }
+        let heard = watcher.0.into_inner().expect("no panic");
+        assert_eq!(heard, [None, Some("b".into()), Some("c".into())]);
+        drop(tell);
+        let moment = std::time::Duration::from_millis(1);
+        assert!(timeout(moment, changes.next()).await.is_err() && !changes.is_told());
     }
 }

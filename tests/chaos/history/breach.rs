@@ -79,5 +79,5 @@ pub(crate) fn explanation(
         faults.iter().filter(|fault| fault.breaks(&first.resource)).filter(struck_then).collect();
     let struck: BTreeSet<&str> = culprits.iter().flat_map(|fault| &fault.on).map(String::as_str).collect();
     let words: BTreeSet<&str> = culprits.iter().map(|fault| fault.word.as_str()).collect();
-    (struck.len() >= shared.max(1)).then(|| words.into_iter().collect::<Vec<_>>().join(", "))
+    (struck.len() >= shared).then(|| words.into_iter().collect::<Vec<_>>().join(", "))
 }
