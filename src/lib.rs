@@ -12,6 +12,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(all(feature = "fred", feature = "testbed")), allow(rustdoc::broken_intra_doc_links))]
 
+#[cfg(feature = "client")]
+#[macro_use]
+mod figures;
+
 pub mod protocol;
 
 pub mod fence;

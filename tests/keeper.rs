@@ -650,6 +650,24 @@ async fn renewals_keep_the_ttl_of_the_last_extension() {
     assert!(guard.is_valid());
 }
 
+/// Thousands of deletes take their turns; what counts when the client closes is whether they were done.
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_comes_late_counts_when_the_client_closes() {
+    for (weather, released) in [(Weather::far(300, 300), 1), (Weather::LOST, 0)] {
+        let network = Network::new(5);
+        let client = network.client();
+        let guard = request(&client).acquire().await.expect("calm");
+        network.set(0..3, weather);
+        let report = client.close().await;
+        assert_eq!(
+            (report.released, report.lingering, report.lost),
+            (released, 1 - released, 0),
+            "{weather:?}"
+        );
+        drop(guard);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hold_without_a_bound_is_told_of_each_hour() {
     let events = Events::start();

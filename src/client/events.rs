@@ -3,16 +3,17 @@
 //! One line an outcome, while they are few. What befalls thousands of locks at once is told by name of the first hundred of
 //! a kind; the lines of the others are for those who log at debug level, and everybody gets their number.
 
+use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::keeper::Keeper;
-use super::stake::Stake;
+use super::holder::HolderId;
 use crate::protocol::attempt::Attempt;
 use crate::protocol::news::News;
 use crate::protocol::release::Released;
 use crate::protocol::time::Moment;
 use crate::protocol::verdict::Verdict;
+use crate::transport::Resources;
 
 /// So many lines of a kind are loud within [`WINDOW`] (case B95).
 const BY_NAME: u32 = 100;
@@ -87,7 +88,8 @@ impl Events {
         self.lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_loud(&self, kind: Kind, keeper: &Keeper, now: Moment) -> bool {
+    /// Whether a line of `kind` is loud. The first one that is not is noted in `overflows`.
+    fn is_loud(&self, kind: Kind, overflows: &Cell<bool>, now: Moment) -> bool {
         let mut lately = self.lately();
         if lately.ends.is_some_and(|ends| now >= ends) {
             lately.sum_up();
@@ -96,8 +98,7 @@ impl Events {
         let lines = &mut lately.lines[kind as usize];
         *lines = lines.saturating_add(1);
         if *lines == BY_NAME + 1 {
-            // It may sleep for longer than the window, and has to sum up.
-            keeper.look();
+            overflows.set(true);
         }
         *lines <= BY_NAME
     }
@@ -120,9 +121,16 @@ impl Events {
         self.lately().sum_up();
     }
 
-    /// A busy lock is business as usual and only worth a debug line; a lost one is an error.
-    pub(super) fn report(&self, stake: &Stake, attempt: &Attempt, news: News, now: Moment) {
-        let Stake { shared, resources, holder, .. } = stake;
+    /// A busy lock is business as usual and only worth a debug line; a lost one is an error. Whether a sum has to be told
+    /// that had not to be before.
+    pub(super) fn report(
+        &self,
+        resources: &Resources,
+        holder: &HolderId,
+        attempt: &Attempt,
+        news: News,
+        now: Moment,
+    ) -> bool {
         let resource = || resources.field();
         if news.verdict
             && let Some(verdict) = attempt.verdict()
@@ -130,21 +138,35 @@ impl Events {
             match verdict {
                 Verdict::Won => {
                     let votes = attempt.backing().len();
+                    count!("quorlock_claims_total", "outcome" => "won");
                     tracing::debug!(resource = resource(), %holder, votes, "acquired");
                 }
-                Verdict::Contended => tracing::debug!(resource = resource(), "busy"),
+                Verdict::Contended => {
+                    count!("quorlock_claims_total", "outcome" => "busy");
+                    tracing::debug!(resource = resource(), "busy");
+                }
                 Verdict::NoQuorum => {
+                    count!("quorlock_claims_total", "outcome" => "no quorum");
                     tracing::debug!(resource = resource(), tally = ?attempt.tally(), "no quorum")
                 }
-                Verdict::TooLate => tracing::debug!(resource = resource(), "granted too late"),
+                Verdict::TooLate => {
+                    count!("quorlock_claims_total", "outcome" => "too late");
+                    tracing::debug!(resource = resource(), "granted too late");
+                }
             }
         }
         let remaining = || attempt.deadline().map(|deadline| deadline.since(now));
-        let is_loud = |kind| self.is_loud(kind, &shared.keeper, now);
+        let overflows = Cell::new(false);
+        let is_loud = |kind| self.is_loud(kind, &overflows, now);
+        if news.confirmed {
+            count!("quorlock_renewals_total", "outcome" => "confirmed");
+        }
         if news.renewal_failed {
+            count!("quorlock_renewals_total", "outcome" => "not confirmed");
             tracing::debug!(resource = resource(), remaining = ?remaining(), tally = ?attempt.tally(), "renewal not confirmed");
         }
         if news.at_risk {
+            count!("quorlock_at_risk_total");
             tell!(is_loud(Kind::AtRisk), warn, resource = resource(), %holder, remaining = ?remaining(), "at risk: no renewal was confirmed lately");
         }
         if news.recovered {
@@ -160,6 +182,14 @@ impl Events {
         if news.lost
             && let Some(why) = attempt.loss()
         {
+            count!("quorlock_lost_total", "why" => {
+                use crate::protocol::attempt::Loss;
+                match why {
+                    Loss::Expired => "expired",
+                    Loss::Vanished => "vanished",
+                    Loss::MaxHold => "max_hold",
+                }
+            });
             tell!(is_loud(Kind::Lost), error, resource = resource(), %holder, ?why, "lost");
         }
         if news.released
@@ -177,12 +207,20 @@ impl Events {
                 }
             }
         }
+        overflows.get()
     }
 
-    /// A hold that nothing bounds: perhaps its holder hangs.
-    pub(super) fn remind(&self, stake: &Stake, held: Duration, now: Moment) {
-        let Stake { shared, resources, holder, .. } = stake;
-        let is_loud = self.is_loud(Kind::HeldForLong, &shared.keeper, now);
+    /// A hold that nothing bounds: perhaps its holder hangs. The answer is as to a [`report`](Self::report).
+    pub(super) fn remind(
+        &self,
+        resources: &Resources,
+        holder: &HolderId,
+        held: Duration,
+        now: Moment,
+    ) -> bool {
+        let overflows = Cell::new(false);
+        let is_loud = self.is_loud(Kind::HeldForLong, &overflows, now);
         tell!(is_loud, warn, resource = resources.field(), %holder, ?held, "held for long, and no max_hold bounds it");
+        overflows.get()
     }
 }

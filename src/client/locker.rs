@@ -253,16 +253,21 @@ impl Redlock {
         for stake in &held {
             stake.keep(|attempt, now| attempt.release(now));
         }
+        let mut lingering = Vec::new();
         let mut report = CloseReport::default();
         for stake in &held {
             match release::outcome(stake).await {
                 Released::Freed { .. } => report.released += 1,
-                Released::Lingering { .. } => report.lingering += 1,
+                Released::Lingering { .. } => lingering.push(stake),
                 Released::AlreadyLost(_) => report.lost += 1,
             }
         }
-        let held = u32::try_from(held.len()).unwrap_or(u32::MAX);
-        shared.answers(shared.policy.master_timeout() + TO_DELETE.saturating_mul(held)).await;
+        let patience = TO_DELETE.saturating_mul(u32::try_from(held.len()).unwrap_or(u32::MAX));
+        shared.answers(shared.policy.master_timeout() + patience).await;
+        // Among thousands the delete of one may have come late for its own report.
+        report.lingering =
+            lingering.iter().filter(|stake| !stake.look(|attempt, _| attempt.is_freed())).count();
+        report.released += lingering.len() - report.lingering;
         shared.transport.close();
         report
     }

@@ -71,6 +71,7 @@ impl Stake {
         let stands = attempt.stage() == Stage::Held;
         if stands {
             shared.queue.hold(&resources);
+            gauge!(increment 1.0, "quorlock_held");
         }
         let state = State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0, stands };
         let stake = Arc::new(Self {
@@ -125,7 +126,9 @@ impl Stake {
         {
             let held = now.since(since);
             state.reminders = u32::try_from(held.as_secs() / REMINDER.as_secs()).unwrap_or(u32::MAX - 1);
-            self.shared.events.remind(self, held, now);
+            if self.shared.events.remind(&self.resources, &self.holder, held, now) {
+                self.shared.keeper.look();
+            }
         }
         self.follow(state, now);
     }
@@ -144,6 +147,7 @@ impl Stake {
         let stood = std::mem::replace(&mut state.stands, stands);
         if stands && !stood {
             self.shared.queue.hold(&self.resources);
+            gauge!(increment 1.0, "quorlock_held");
         }
         if state.kept {
             let waits = || (!state.attempt.is_finished()).then_some(Moment::NEVER);
@@ -155,8 +159,9 @@ impl Stake {
             }
         }
         let is_news = news != News::default();
-        if is_news {
-            self.shared.events.report(self, &state.attempt, news, now);
+        if is_news && self.shared.events.report(&self.resources, &self.holder, &state.attempt, news, now) {
+            // It may sleep for longer than the window, and has to sum up.
+            self.shared.keeper.look();
         }
         drop(state);
         if !sent.is_empty() {
@@ -165,6 +170,7 @@ impl Stake {
             self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
         }
         if stood && !stands {
+            gauge!(decrement 1.0, "quorlock_held");
             self.shared.queue.let_go(&self.resources, self.shared.quorum.everyone());
         }
         if is_news {

@@ -110,7 +110,12 @@ impl Attempt {
                 Stage::Lost(_) | Stage::Released => false,
             },
             Act::Raise => self.stage == Stage::Claiming && now < self.claim_limit(),
-            Act::Renew | Act::Heal => self.stage == Stage::Held && now < self.deadline,
+            // Sent later than a master may take to answer, it would raise little, and the next try waits behind it.
+            Act::Renew => {
+                let limit = self.deadline.min(dispatch.stamp.plus(self.master_timeout));
+                self.stage == Stage::Held && now < limit
+            }
+            Act::Heal => self.stage == Stage::Held && now < self.deadline,
             Act::Release => true,
         }
     }

@@ -21,6 +21,8 @@ pub struct News {
     pub key_lost: bool,
     /// A renewal or extension got its w confirmations, or all its answers.
     pub renewed: bool,
+    /// w masters confirmed a renewal or extension: once each.
+    pub confirmed: bool,
     /// The release has an outcome.
     pub released: bool,
 }

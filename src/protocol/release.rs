@@ -57,6 +57,12 @@ impl Attempt {
         }
     }
 
+    /// Whether w masters have said that the key is gone, be it after the outcome of the release.
+    #[must_use]
+    pub fn is_freed(&self) -> bool {
+        self.releasing.gone.len() >= self.quorum.needed()
+    }
+
     /// Gives the lease back. A second call does nothing.
     pub fn release(&mut self, now: Moment) {
         self.news.deadline = true;
@@ -146,7 +152,7 @@ impl Attempt {
         }
         let on = self.may_have_key();
         let under_way = self.seats.iter().any(|seat| seat.releasing > 0) || !self.to_release.is_empty();
-        if self.releasing.gone.len() >= self.quorum.needed() || on.is_empty() {
+        if self.is_freed() || on.is_empty() {
             self.resolve(Released::Freed { deleted: self.releasing.deleted, pending: on });
         } else if !under_way || now >= self.release_limit() {
             self.resolve(Released::Lingering { on, until: self.lingers_until(now) });

@@ -264,6 +264,7 @@ impl Attempt {
         self.news.renewed |= enough || !under_way;
         if enough {
             self.news.deadline |= std::mem::take(&mut renewal.adopting);
+            self.news.confirmed |= renewal.confirmed_round < renewal.round;
             renewal.confirmed_round = renewal.round;
             if renewal.due.is_some() {
                 renewal.due = Some(renewal.regular);

@@ -257,3 +257,15 @@ fn a_shorter_ttl_is_renewed_more_often() {
     }
     assert!(scene.is_held(), "{:?}: all five confirm all the time", scene.attempt.stage());
 }
+
+#[test]
+fn a_renewal_that_waits_unsent_is_of_use_for_as_long_as_a_master_may_take() {
+    let mut scene = Scene::watched();
+    scene.time(FIRST);
+    let renewals: Vec<_> = std::iter::from_fn(|| scene.attempt.next_dispatch()).collect();
+    let limit = FIRST + 100 * MS;
+    assert!(renewals.iter().all(|renewal| scene.attempt.wants(renewal, after(limit - 1))));
+    assert!(!renewals.iter().any(|renewal| scene.attempt.wants(renewal, after(limit))));
+    scene.attempt.release(after(FIRST + MS));
+    assert!(!scene.attempt.wants(&renewals[0], after(FIRST + MS)));
+}

@@ -71,6 +71,8 @@ pub(super) struct Master {
     pub(super) status: Mutex<Status>,
     /// Whether the connection tells of changes.
     pub(super) tells: AtomicBool,
+    /// Whether it votes, as far as was counted.
+    pub(super) votes: AtomicBool,
     pub(super) common: Arc<Common>,
 }
 
@@ -232,9 +234,17 @@ impl Master {
     }
 
     fn stand(&self, status: Status, gate: Gate) {
+        self.note_vote(matches!(gate, Gate::Open));
         self.post.outbox.set_gate(gate);
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
         self.common.changed.notify_waiters();
+    }
+
+    /// Moves the gauge, by which two clients of one process count as two.
+    pub(super) fn note_vote(&self, votes: bool) {
+        let change =
+            f64::from(u8::from(votes)) - f64::from(u8::from(self.votes.swap(votes, Ordering::Relaxed)));
+        gauge!(increment change, "quorlock_master_votes", "master" => self.name.clone());
     }
 
     fn pause(&self, failures: u32) -> Duration {

@@ -69,6 +69,7 @@ impl FredTransport {
                     post: Post::new(),
                     status: Mutex::new(Status::Dialling),
                     tells: AtomicBool::new(false),
+                    votes: AtomicBool::new(false),
                     common: common.clone(),
                 }))
             })
@@ -170,6 +171,7 @@ impl Transport for FredTransport {
     fn close(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         for master in &self.masters {
+            master.note_vote(false);
             master.post.outbox.set_gate(Gate::Shut(Fault::Closed));
         }
     }
