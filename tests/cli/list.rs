@@ -8,8 +8,10 @@ use crate::stage::{Ended, Stage, plain};
 
 const HOLDER: &str = "web-3:1842/0f2c3a4b-1111-4222-8333-123456789abc";
 
-fn lines(ended: &Ended) -> Vec<Value> {
-    ended.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn locks(ended: &Ended) -> Vec<Value> {
+    let object = ended.json();
+    assert_eq!(object["outcome"], "listed", "{ended:?}");
+    object["locks"].as_array().unwrap().clone()
 }
 
 #[test]
@@ -26,13 +28,13 @@ fn locks_are_listed_with_holder_votes_and_remaining_time() {
     assert!(ended.err.contains("1 without a ttl") && ended.err.contains("quorlock explain 3"), "{ended:?}");
     assert!(ended.ok().contains(HOLDER) && !ended.out.contains("quorlock:") && !ended.out.contains("a hash"));
 
-    let listed = lines(&stage.quorlock(["list", "--json"]));
+    let listed = locks(&stage.quorlock(["list", "--json"]));
     let names: Vec<&str> = listed.iter().map(|line| line["resource"].as_str().unwrap()).collect();
     assert_eq!(names, ["left over", "order:1", "order:2", "stuck"]);
     let text: Vec<String> = listed.iter().map(|line| serde_json::to_string_pretty(line).unwrap()).collect();
     insta::assert_snapshot!("list_json", plain(&stage, &text.join("\n")));
 
-    let listed = lines(&stage.quorlock(["list", "order:*", "--json"]));
+    let listed = locks(&stage.quorlock(["list", "order:*", "--json"]));
     assert_eq!(listed.len(), 2);
     assert!((1..=60_000).contains(&listed[0]["remaining_ms"].as_u64().unwrap()), "{listed:?}");
     let none = stage.quorlock(["list", "nobody:*"]);
@@ -46,10 +48,11 @@ fn a_long_list_ends_with_a_notice() {
         stage.set(&[1 + nth % 5], &["SET", &format!("k{nth:04}"), HOLDER, "PX", "60000"]);
     }
     let all = stage.quorlock(["list", "--json"]);
-    assert_eq!(lines(&all).len(), 700);
-    assert_eq!(all.err, "");
+    assert_eq!(locks(&all).len(), 700);
+    assert_eq!((&all.json()["complete"], all.err.as_str()), (&true.into(), ""));
     let some = stage.quorlock(["list", "--json", "--limit", "100"]);
-    assert_eq!(lines(&some).len(), 100);
+    assert_eq!(locks(&some).len(), 100);
+    assert_eq!(some.json()["complete"], false);
     assert!(some.err.contains("more than these 100") && some.err.contains("--limit"), "{some:?}");
 }
 
@@ -63,7 +66,7 @@ fn masters_are_searched_gently() {
     // No key is looked at, so that only the search takes time.
     let ended = stage.quorlock(["list", "nobody:*", "--json"]);
     let took = began.elapsed();
-    assert_eq!(lines(&ended), Vec::<Value>::new());
+    assert_eq!(locks(&ended), Vec::<Value>::new());
     let info = stage.bed[0].info().unwrap();
     let calls = |command: &str| -> Option<usize> {
         let stats = info.get(&format!("cmdstat_{command}"))?;
@@ -77,7 +80,7 @@ fn masters_are_searched_gently() {
         "{took:?} for {scans} calls"
     );
     assert_eq!((calls("keys"), calls("getrange")), (None, None));
-    assert_eq!(lines(&stage.quorlock(["list", "--json", "--limit", "10000"])).len(), 5000);
+    assert_eq!(locks(&stage.quorlock(["list", "--json", "--limit", "10000"])).len(), 5000);
 }
 
 #[test]
@@ -100,11 +103,17 @@ fn masters_that_cannot_be_searched_are_named_and_two_are_no_quorum() {
     stage.set(&[1], &["ACL", "SETUSER", "default", "-scan"]);
     stage.bed[1].kill().unwrap();
     let ended = stage.quorlock(["list", "--json"]);
-    assert_eq!(lines(&ended)[0]["outcome"], "held", "{ended:?}");
+    assert_eq!(locks(&ended)[0]["outcome"], "held", "{ended:?}");
     for word in [&stage.bed[0].address().to_string(), "+scan", &stage.bed[1].address().to_string(), "refused"]
     {
         assert!(ended.err.contains(word), "{word}: {ended:?}");
     }
+    let unseen = ended.json()["unseen"].clone();
+    assert_eq!(unseen.as_array().unwrap().len(), 2, "{unseen}");
+    assert!(unseen[0]["why"].as_str().unwrap().contains("+scan"), "{unseen}");
     stage.bed[2].kill().unwrap();
+    let ended = stage.quorlock(["list", "--json"]);
+    assert_eq!((ended.code, ended.json()["outcome"].as_str()), (69, Some("no_quorum")), "{ended:?}");
+    assert_eq!(ended.json()["locks"][0]["resource"], "a", "{ended:?}");
     stage.quorlock(["list"]).fails(69, &["no quorum", "2 of 5"]);
 }

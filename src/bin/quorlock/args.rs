@@ -127,7 +127,7 @@ pub(crate) enum Command {
     /// It searches by SCAN, at most 25,000 keys a second on each master, and shows string keys only. Every string key counts as a
     /// lock: on masters that are used for something else, too, give a PATTERN.
     #[command(
-        after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq 'select(.expires | not)'"
+        after_help = "Examples:\n  quorlock list 'order:*'\n  quorlock list --json | jq '.locks[] | select(.expires | not)'"
     )]
     List(List),
     /// Shows masters, held locks and what happens to them, as it goes on. Writes nothing.

@@ -1,6 +1,5 @@
 //! `quorlock list`: which locks there are.
 
-use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use quorlock::protocol::policy::Policy;
@@ -25,22 +24,33 @@ pub(crate) async fn run(global: &Global, args: &List) -> Result<Exit, Failure> {
     let interrupted = |exit| Failure::interrupted(exit, "interrupted while searching");
     let listing = signals.or(listing).await.map_err(interrupted)??;
 
+    let masters = listing.quorum.masters();
+    let is_enough = masters - listing.unseen.len() >= listing.quorum.needed();
+    let mut found = json!({
+        "locks": listing.resources.iter().map(|(key, seen)| object(key, seen, &policy)).collect::<Vec<_>>(),
+        "complete": listing.is_complete,
+        "unseen": listing.unseen.iter()
+            .map(|(master, why)| json!({ "master": master, "why": why.to_string() }))
+            .collect::<Vec<_>>(),
+    });
     if global.json {
-        lines(&listing, &policy);
+        if is_enough {
+            found["outcome"] = "listed".into();
+            output::print(&found);
+        }
     } else if listing.resources.is_empty() {
         note(format_args!("no string keys match {:?}", args.pattern.to_string_lossy()));
     } else {
-        output::result(global, table(&listing, &policy), &Value::Null);
+        output::print(table(&listing, &policy));
     }
     remarks(global, args, &listing);
-    let masters = listing.quorum.masters();
-    if masters - listing.unseen.len() < listing.quorum.needed() {
+    if !is_enough {
         let text = format!(
             "no quorum: {} of {masters} masters could be searched, {} needed to tell who holds what",
             masters - listing.unseen.len(),
             listing.quorum.needed()
         );
-        return Err(Failure::new(Exit::NoQuorum, "no_quorum", text));
+        return Err(Failure::new(Exit::NoQuorum, "no_quorum", text).with(found));
     }
     Ok(Exit::Done)
 }
@@ -68,18 +78,6 @@ fn table(listing: &Listing, policy: &Policy) -> String {
         table.row(row, None);
     }
     table.lines().join("\n")
-}
-
-/// One object a line, so that a reader need not hold them all.
-fn lines(listing: &Listing, policy: &Policy) {
-    let mut out = io::stdout().lock();
-    for (resource, inspection) in &listing.resources {
-        let line = object(resource, inspection, policy);
-        // Whoever does not read to the end has had enough.
-        if writeln!(out, "{line}").is_err() {
-            return;
-        }
-    }
 }
 
 /// One lock, for a program.

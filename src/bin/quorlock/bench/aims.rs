@@ -11,6 +11,8 @@ struct Asked {
     figure: &'static str,
     /// By the same figure of this row, or as it is.
     to: Option<&'static str>,
+    /// And that by what the same two are of these rows.
+    as_of: Option<(&'static str, &'static str)>,
     bound: Bound,
 }
 
@@ -29,7 +31,7 @@ const fn asked(
     to: Option<&'static str>,
     bound: Bound,
 ) -> Asked {
-    Asked { what, section, of, figure, to, bound }
+    Asked { what, section, of, figure, to, as_of: None, bound }
 }
 
 const OURS: (&str, &str) = ("", "quorlock");
@@ -56,6 +58,17 @@ const ASKED: &[Asked] = &[
         Some("fred"),
         AtMost(1.10),
     ),
+    Asked {
+        as_of: Some(("fred", "single")),
+        ..asked(
+            "acquire p50, five masters / one, by what it is of bare fred",
+            "loopback",
+            OURS,
+            "acquire p50",
+            Some("quorlock-1"),
+            AtMost(1.10),
+        )
+    },
     asked(
         "client CPU, one task / bare fred's fan-out",
         "loopback",
@@ -84,6 +97,22 @@ const ASKED: &[Asked] = &[
         Some("healthy"),
         AtMost(1.5),
     ),
+    asked(
+        "release p50, one master frozen / healthy",
+        "faults",
+        ("", "one frozen"),
+        "release p50",
+        Some("healthy"),
+        AtMost(1.10),
+    ),
+    asked(
+        "release p50, two masters frozen / healthy",
+        "faults",
+        ("", "two frozen"),
+        "release p50",
+        Some("healthy"),
+        AtMost(1.10),
+    ),
     asked("hand-off p50, 8 in one process, ms", "handoff", ONE, "hand-off p50", None, AtMost(0.30)),
     asked("commands a turn there", "handoff", ONE, "commands", None, AtMost(10.5)),
     asked("luckiest / unluckiest there", "handoff", ONE, "luckiest/unluckiest", None, AtMost(1.1)),
@@ -110,12 +139,18 @@ impl Asked {
     fn look(&self, report: &Report, chance: &mut Chance) -> Option<Aim> {
         let section = report.section(self.section)?;
         let (group, name) = self.of;
-        let figure = section.row(group, name)?.figure(self.figure)?;
+        let blocks = |name| Some(section.row(group, name)?.figure(self.figure)?.blocks.as_slice());
         let measured: Estimate = match self.to {
-            None => figure.estimate,
+            None => section.row(group, name)?.figure(self.figure)?.estimate,
             Some(to) => {
-                let other = section.row(group, to)?.figure(self.figure)?;
-                Ratio::of(to, &figure.blocks, &other.blocks, chance)?.estimate
+                let ours = Ratio::of(to, blocks(name)?, blocks(to)?, chance)?;
+                match self.as_of {
+                    None => ours.estimate,
+                    Some((five, one)) => {
+                        let theirs = Ratio::of(one, blocks(five)?, blocks(one)?, chance)?;
+                        Ratio::of(five, &ours.blocks, &theirs.blocks, chance)?.estimate
+                    }
+                }
             }
         };
         let (asked, met) = match self.bound {

@@ -51,6 +51,7 @@ enum Wrong {
 struct Seen {
     p50: Vec<f64>,
     p99: Vec<f64>,
+    release: Vec<f64>,
     error: Vec<f64>,
     success: Vec<f64>,
 }
@@ -108,10 +109,11 @@ fn section(set: &mut Set, seen: Vec<Seen>) -> Section {
                 .with("success", "%", seen.success, chance)
                 .with("acquire p50", "µs", seen.p50, chance)
                 .with("acquire p99", "µs", seen.p99, chance)
+                .with("release p50", "µs", seen.release, chance)
                 .with("error p50", "µs", seen.error, chance),
         );
     }
-    section.compare("healthy", &["acquire p50", "acquire p99"], &mut set.chance);
+    section.compare("healthy", &["acquire p50", "acquire p99", "release p50"], &mut set.chance);
     section
 }
 
@@ -191,17 +193,21 @@ impl Play<'_> {
     }
 
     async fn measure(&self, time: Duration, seen: &mut Seen) {
-        let (mut key, mut granted, mut refused) = (String::new(), Vec::new(), Vec::new());
+        let mut key = String::new();
+        let (mut granted, mut released, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        let since = |then: Instant| u32::try_from(then.elapsed().as_nanos()).unwrap_or(u32::MAX);
         let began = Instant::now();
         while began.elapsed() < time && !stop::is_raised() {
             keys::fresh(&mut key);
             let asked = Instant::now();
             let claim = self.client.lock(&key).ttl(TTL).no_renewal().try_acquire().await;
-            let took = u32::try_from(asked.elapsed().as_nanos()).unwrap_or(u32::MAX);
+            let took = since(asked);
             match claim {
                 Ok(guard) => {
                     granted.push(took);
+                    let began = Instant::now();
                     let _ = guard.release().await;
+                    released.push(since(began));
                 }
                 Err(_) => refused.push(took),
             }
@@ -212,6 +218,7 @@ impl Play<'_> {
         seen.success.push(100.0 * granted.len() as f64 / all as f64);
         seen.p50.extend(micros(&mut granted, 0.5));
         seen.p99.extend(micros(&mut granted, 0.99));
+        seen.release.extend(micros(&mut released, 0.5));
         seen.error.extend(micros(&mut refused, 0.5));
     }
 }

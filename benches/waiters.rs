@@ -1,18 +1,28 @@
-//! Ten thousand who wait: what one of them weighs, and how many commands they cost.
+//! Ten thousand who wait, on one resource and on as many: what one of them weighs, and what it asks the masters.
+//!
+//! ```text
+//! cargo bench --features testbed --bench waiters
+//! ```
+//!
+//! How fast a lock goes from hand to hand is measured by `quorlock bench --profile handoff`.
+#![allow(clippy::disallowed_methods, reason = "stopwatches and short-lived tasks; no lock rests on them")]
+#![allow(clippy::cast_precision_loss, reason = "counts of some thousands")]
 
 use std::time::{Duration, Instant};
 
 use quorlock::Redlock;
 use quorlock::testbed::Testbed;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::Failure;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const WAITERS: usize = 10_000;
 
-pub(crate) async fn rows(bed: &Testbed) -> Result<Vec<Value>, Failure> {
-    let mut rows = Vec::new();
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let bed = Testbed::start(5)?;
+    Redlock::builder().masters(bed.urls()).init().await?;
     for (what, distinct) in [("one resource", false), ("10,000 resources", true)] {
         let client = Redlock::connect(bed.urls()).await?;
         let name = |nth: usize| if distinct { format!("crowd:{nth}") } else { "crowd".to_owned() };
@@ -23,7 +33,7 @@ pub(crate) async fn rows(bed: &Testbed) -> Result<Vec<Value>, Failure> {
                 wire.command(&["SET", name, "somebody", "PX", "600000"])?;
             }
         }
-        let (before, asked) = (resident()?, commands(bed)?);
+        let (before, asked) = (resident()?, commands(&bed)?);
         let mut waiters = JoinSet::new();
         for nth in 0..WAITERS {
             let request = client.lock(name(nth)).wait(Duration::from_secs(600));
@@ -34,23 +44,24 @@ pub(crate) async fn rows(bed: &Testbed) -> Result<Vec<Value>, Failure> {
             });
         }
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let (weight, asking) = (resident()?.saturating_sub(before), commands(bed)? - asked);
+        let (weight, asking) = (resident()?.saturating_sub(before), commands(&bed)? - asked);
         let began = Instant::now();
         let delete: Vec<&str> = std::iter::once("DEL").chain(names.iter().map(String::as_str)).collect();
         for master in bed.masters() {
             master.command(&delete)?;
         }
         let failed = waiters.join_all().await.into_iter().filter(Result::is_err).count();
-        rows.push(json!({
+        let row = json!({
             "waiters_on": what,
             "bytes_each": weight / WAITERS as u64,
             "commands_each_in_3_s": asking as f64 / WAITERS as f64,
-            "all_served_ms": began.elapsed().as_millis() as u64,
+            "all_served_ms": began.elapsed().as_secs_f64() * 1e3,
             "failed": failed,
-        }));
+        });
+        println!("{row}");
         let _ = client.close().await;
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// The memory of this process that is in use.
