@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::shared::Shared;
 use super::stake::Stake;
+use crate::protocol::quorum::MasterSet;
 use crate::protocol::time::Moment;
 
 /// The longest sleep. Timers do not run while the machine is suspended, but the clock does: after a resume the
@@ -138,9 +139,10 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut due = Vec::new();
     loop {
         shared.keeper.take_due(shared.clock.now(), &mut due);
-        for stake in due.drain(..) {
-            stake.on_due();
-        }
+        // Sent off at the end, so that what is due together travels together.
+        let sent =
+            due.drain(..).fold(MasterSet::EMPTY, |sent, stake| stake.on_due().fold(sent, MasterSet::with));
+        shared.transport.flush(sent);
         let now = shared.clock.now();
         shared.events.on_time(now);
         let latest = shared.events.next_sum().unwrap_or(Moment::NEVER);

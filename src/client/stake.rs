@@ -53,6 +53,16 @@ struct State {
     stands: bool,
 }
 
+/// What is left to do once the attempt is unlocked.
+#[derive(Clone, Copy)]
+struct After {
+    /// The masters that something was handed over for.
+    sent: MasterSet,
+    /// Whether a lease of this client ended.
+    is_over: bool,
+    is_news: bool,
+}
+
 impl State {
     /// When to remind of a hold that nothing bounds (rule 11).
     fn next_reminder(&self) -> Option<Moment> {
@@ -115,8 +125,8 @@ impl Stake {
         }
     }
 
-    /// The keeper's turn: its entry is used up.
-    pub(crate) fn on_due(self: &Arc<Self>) {
+    /// The keeper's turn: its entry is used up. The masters that have something to be flushed to them.
+    pub(crate) fn on_due(self: &Arc<Self>) -> MasterSet {
         let mut state = self.state();
         let now = self.shared.clock.now();
         state.due = None;
@@ -130,7 +140,9 @@ impl Stake {
                 self.shared.keeper.look();
             }
         }
-        self.follow(state, now);
+        let after = self.advance(state, now);
+        self.tell(after);
+        after.sent
     }
 
     /// Looks without touching.
@@ -139,7 +151,14 @@ impl Stake {
         look(&state.attempt, self.shared.clock.now())
     }
 
-    fn follow(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Moment) {
+    fn follow(self: &Arc<Self>, state: MutexGuard<'_, State>, now: Moment) {
+        let after = self.advance(state, now);
+        self.flush(after.sent);
+        self.tell(after);
+    }
+
+    /// Does all that the machine asks for, but for sending off what is handed over, and telling others.
+    fn advance(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Moment) -> After {
         let sent = self.send(&mut state.attempt, now);
         self.publish(&mut state);
         let news = state.attempt.take_news();
@@ -163,17 +182,23 @@ impl Stake {
             // It may sleep for longer than the window, and has to sum up.
             self.shared.keeper.look();
         }
-        drop(state);
+        After { sent, is_over: stood && !stands, is_news }
+    }
+
+    fn flush(&self, sent: MasterSet) {
         if !sent.is_empty() {
             self.shared.transport.flush(sent);
             #[cfg(feature = "mutants")]
             self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
         }
-        if stood && !stands {
+    }
+
+    fn tell(&self, after: After) {
+        if after.is_over {
             gauge!(decrement 1.0, "quorlock_held");
             self.shared.queue.let_go(&self.resources, self.shared.quorum.everyone());
         }
-        if is_news {
+        if after.is_news {
             self.changed.notify_waiters();
         }
     }
