@@ -88,7 +88,7 @@ rows! {
     a_renewal_and_late_drivers: Row { extensions: 1, late: true, ..THREE }, 215_574 worlds, sees Extended Rivalry;
     two_renewals: Row { extensions: 2, ..THREE }, 67_015 worlds, sees Extended Rivalry Healed;
     #[ignore = "long: tests/model/long.sh"]
-    two_renewals_long_and_short: Row { ttl: 5, short: Some(3), extensions: 2, ..THREE }, 470_368 worlds, sees Extended;
+    two_renewals_long_and_short: Row { ttl: 5, short: Some(3), extensions: 2, ..THREE }, 566_163 worlds, sees Extended;
     a_renewal_and_an_empty_restart: Row { extensions: 1, crashes: 1, ..THREE }, 149_517 worlds, sees Extended Vanished HeldInQuarantine;
     a_renewal_over_broken_connections: Row { extensions: 1, breaks: 1, ..THREE }, 124_451 worlds, sees Extended LateExecution;
     a_renewal_on_five: Row { extensions: 1, ..FIVE }, 120_171 worlds, sees Extended Rivalry Healed;
@@ -130,14 +130,14 @@ rows! {
     alone_over_broken_connections: Row { breaks: 1, ..ALONE }, 917_856 worlds, sees Quiet LateExecution;
     alone_on_one_master_over_broken_connections: ALONE_ON_ONE, 62_917 worlds, sees Quiet LateExecution;
     #[ignore = "long: tests/model/long.sh"]
-    alone_on_one_master_that_restarts: Row { crashes: 1, extensions: 1, ..ALONE_ON_ONE }, 1_415_633 worlds, sees Quiet Vanished;
+    alone_on_one_master_that_restarts: Row { crashes: 1, extensions: 1, ..ALONE_ON_ONE }, 1_780_231 worlds, sees Quiet Vanished;
     alone_with_answers_lost: Row { silences: 1, ..ALONE }, 121_506 worlds, sees Quiet;
     alone_with_a_renewal: Row { extensions: 1, ..ALONE }, 249_661 worlds, sees Quiet Extended Healed;
     alone_with_an_empty_restart: Row { crashes: 1, ..ALONE }, 299_726 worlds, sees Quiet Vanished;
     alone_on_five: ALONE_OF_FIVE, 172_745 worlds, sees Won Freed Quiet;
     two_to_the_end_on_one: Row { fewest: 0, ..Row::of(1) }, 28_642 worlds, sees Quiet HandedOn Contended;
     #[ignore = "long: tests/model/long.sh"]
-    two_to_the_end_on_two: Row { fewest: 0, ..Row::of(2) }, 2_953_592 worlds, sees Quiet HandedOn Contended;
+    two_to_the_end_on_two: Row { fewest: 0, ..Row::of(2) }, 3_044_645 worlds, sees Quiet HandedOn Contended;
     #[ignore = "long: tests/model/long.sh"]
     three_to_the_end_on_one: Row { attempts: 3, fewest: 0, ..Row::of(1) }, 5_497_560 worlds, sees Quiet HandedOn Contended;
 }
