@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use quorlock::testbed::Reply;
-use quorlock::{Admission, Guard, Redlock, Why};
+use futures::future::join_all;
+use quorlock::testbed::{Data, Reply};
+use quorlock::{Admission, Guard, LockRequest, Redlock, Why};
 use tokio::task::JoinSet;
 
 use crate::fleet::{Fleet, SOON, client, eventually, ms, pause, policy, run, timed};
@@ -14,10 +15,14 @@ const MANY: usize = 2_000;
 
 /// Locks on `name(0)` and so on, some at a time.
 async fn take(client: &Redlock, count: usize, ttl: u64, name: impl Fn(usize) -> String) -> Vec<Guard> {
+    take_all(count, |nth| client.lock(name(nth)).ttl(ms(ttl))).await
+}
+
+async fn take_all(count: usize, request: impl Fn(usize) -> LockRequest) -> Vec<Guard> {
     let mut tasks = JoinSet::new();
     let mut guards = Vec::new();
     for nth in 0..count {
-        let request = client.lock(name(nth)).ttl(ms(ttl));
+        let request = request(nth);
         tasks.spawn(async move { request.acquire().await.unwrap() });
         if tasks.len() == 64 {
             guards.push(tasks.join_next().await.unwrap().unwrap());
@@ -132,9 +137,9 @@ fn one_bad_lease_among_many_spoils_no_other() {
     });
 }
 
-// B25, rule 18: without a connection nothing queues
+// B25
 #[test]
-fn many_leases_outlive_a_frozen_and_a_dead_master_and_nothing_queues_for_them() {
+fn many_leases_outlive_a_frozen_and_a_dead_master() {
     run(async {
         let fleet = Fleet::start().await;
         let client = client(fleet.builder().admission(Admission::Off)).await;
@@ -150,7 +155,6 @@ fn many_leases_outlive_a_frozen_and_a_dead_master_and_nothing_queues_for_them() 
         assert!(renewed >= 4 * MANY as u64, "{renewed} renewals in more than five periods");
         let grown = resident().saturating_sub(weight);
         println!("{grown} bytes more after {renewed} renewals");
-        // A queue would have five renewals of each of them.
         assert!(grown < 4 << 20, "{grown} bytes more");
         assert_eq!(valid(&guards), MANY);
         // What it finds in its sockets when it thaws is what was sent before, and not what was due since.
@@ -158,6 +162,40 @@ fn many_leases_outlive_a_frozen_and_a_dead_master_and_nothing_queues_for_them() 
         pause(ms(50)).await;
         assert!(guards.iter().all(Guard::is_valid));
         eventually("it has the leases again", SOON, || fleet.calls(0, "evalsha") > frozen + 30).await;
+        assert_eq!(valid(&guards), MANY);
+    });
+}
+
+// B25, rule 18: without a connection nothing queues
+#[test]
+fn no_renewal_asked_of_an_absent_master_reaches_it_when_it_is_back() {
+    run(async {
+        // Long enough for whatever queued in its absence to be of use after it.
+        let policy = policy().with_master_timeout(ms(15_000));
+        let fleet = Fleet::with_arguments(policy, &["--appendonly", "yes"]).await;
+        let client = fleet.builder().admission(Admission::Off).connect().await.unwrap();
+        let request = |nth: usize| client.lock(format!("lease:{nth}")).ttl(ms(30_000)).no_renewal();
+        let guards = take_all(MANY, request).await;
+        fleet.kill([1]);
+        // What is under way on a connection that ends is lost with it; then there is none.
+        pause(ms(500)).await;
+        let extended = join_all(guards.iter().map(|guard| guard.extend(ms(30_000)))).await;
+        assert!(extended.iter().all(Result::is_ok));
+        for index in [0, 2, 3, 4] {
+            eventually("it has them all", SOON, || fleet.calls(index, "pexpire") == MANY as u64).await;
+        }
+        fleet[1].restart(Data::Kept).unwrap();
+        let back = fleet.calls(1, "set");
+        // A claim that arrives has gone behind all that waited.
+        for nth in MANY.. {
+            let guard = request(nth).try_acquire().await.unwrap();
+            pause(ms(20)).await;
+            drop(guard);
+            if fleet.calls(1, "set") > back {
+                break;
+            }
+        }
+        assert_eq!(fleet.calls(1, "pexpire"), 0);
         assert_eq!(valid(&guards), MANY);
     });
 }
