@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn no_call_has_more_bytes_than_a_master_does_at_once() {
-        let sizes = |bytes: usize, count: usize| -> Vec<usize> {
+        let sizes = |bytes: &[usize]| -> Vec<usize> {
             let outbox = Outbox::new();
             outbox.set_gate(Gate::Open);
-            let long = "x".repeat(bytes);
-            (0..count).for_each(|_| outbox.put(ask_for(Resources::all([&long]), true)).expect("open"));
+            let long = |bytes: &usize| ask_for(Resources::all(["x".repeat(*bytes)]), true);
+            bytes.iter().for_each(|bytes| outbox.put(long(bytes)).expect("open"));
             let mut sizes = Vec::new();
             while outbox.is_filled() {
                 let mut batch = Vec::new();
@@ -257,9 +257,9 @@ mod tests {
         };
         // Each is signed with two bytes.
         let quarter = script::MOST_BYTES / 4 - 2;
-        assert_eq!(sizes(quarter, 9), [4, 4, 1]);
-        assert_eq!(sizes(quarter + 1, 9), [3, 3, 3]);
-        assert_eq!(sizes(4 * script::MOST_BYTES, 2), [1, 1], "alone it goes whatever it weighs");
-        assert_eq!(sizes(script::MOST_BYTES / script::MOST_KEYS - 2, 70), [64, 6]);
+        assert_eq!(sizes(&[quarter; 9]), [4, 4, 1]);
+        assert_eq!(sizes(&[quarter, quarter, quarter, quarter + 1, quarter]), [3, 2]);
+        assert_eq!(sizes(&[4 * script::MOST_BYTES; 2]), [1, 1], "alone it goes whatever it weighs");
+        assert_eq!(sizes(&[script::MOST_BYTES / script::MOST_KEYS - 2; 70]), [64, 6]);
     }
 }
