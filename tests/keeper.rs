@@ -746,6 +746,31 @@ async fn of_many_that_are_lost_at_once_a_hundred_are_named_and_the_others_counte
     assert_eq!(events.of(Level::ERROR, "lost"), 200);
 }
 
+/// The keeper, which has nothing to look after, is woken to sum up what others noticed.
+#[tokio::test(start_paused = true)]
+async fn losses_that_the_keeper_had_no_part_in_are_summed_up_too() {
+    let events = Events::start();
+    let network = Network::new(5);
+    let client = network.client();
+    let mut guards = Vec::new();
+    for nth in 0..150 {
+        let name = format!("order:{nth}");
+        let holder = client.lock(&name).ttl(TTL).acquire().await.expect("free").abandon();
+        guards.push(client.extend_as(&name, &holder, TTL).await.expect("ours"));
+    }
+    join_all(guards.iter().map(Guard::lost)).await;
+    let lost = Instant::now();
+    assert_eq!((events.of(Level::ERROR, "lost"), events.of(Level::DEBUG, "lost")), (100, 50));
+    sleep(Duration::from_secs(60)).await;
+    let sums = events.at("lost: more locks than were named");
+    assert!(
+        sums.len() == 1 && sums[0] <= lost + Duration::from_secs(10) + 2 * TICK,
+        "{sums:?} after {lost:?}"
+    );
+    assert_eq!(events.more(), [(Level::ERROR, 50)]);
+    drop(guards);
+}
+
 /// What was logged, and when.
 struct Events {
     told: Arc<Mutex<Vec<Told>>>,

@@ -243,7 +243,8 @@ impl Redlock {
     ///
     /// # Left behind
     ///
-    /// As [`Guard::release`]; the report counts the locks.
+    /// As [`Guard::release`]; the report counts the locks. Where so many commands waited for a master that a delete found
+    /// no room, nobody is left to ask again: its ttl ends that key.
     pub async fn close(&self) -> CloseReport {
         let shared = self.handle.shared();
         shared.refuse_new_work();

@@ -44,13 +44,18 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
         if stop::is_raised() {
             break;
         }
+        // Much like their neighbours, and slow to measure.
+        if set.pace.quick && ["0.5 ms", "50 ms", "10 ms ± 5"].contains(place) {
+            continue;
+        }
         ways.stretch(millis, *jitter);
         let mut bounds = Bounds::of(entries.iter().map(|entry| entry.masters));
         let slowest = millis.iter().fold(0.0, |most: f64, millis| most.max(*millis)) + jitter;
         // At least one cycle of the slowest row each.
         let slice = (0.3 + slowest / 250.0, 0.05 + slowest / 500.0);
-        let plan = blocks::Plan { warm_up: 4, ..set.pace.plan(arms.len(), (4, 2), slice) };
-        let times = if slowest > 20.0 { 3 } else { 15 };
+        let warm_up = set.pace.blocks(4, 2);
+        let plan = blocks::Plan { warm_up, ..set.pace.plan(arms.len(), (4, 2), slice) };
+        let times = if slowest > 20.0 { set.pace.blocks(3, 2) } else { 15 };
         let gather = async || bounds.gather(&asked, times).await;
         let measured = blocks::side_by_side(&arms, 1, plan, &mut set.chance, gather).await?;
         section.rows.extend(side::rows(set, place, &entries, &measured, Some(&bounds)));
@@ -76,7 +81,7 @@ async fn far_and_many(
         return Ok(());
     }
     let mut bounds = Bounds::of(entries.iter().map(|entry| entry.masters));
-    let plan = blocks::Plan { warm_up: 64, ..set.pace.plan(arms.len(), (3, 2), (0.6, 0.25)) };
+    let plan = blocks::Plan { warm_up: 64, ..set.pace.plan(arms.len(), (3, 2), (0.6, 0.15)) };
     let gather = async || bounds.gather(asked, 3).await;
     let measured = blocks::side_by_side(arms, 64, plan, &mut set.chance, gather).await?;
     section.rows.extend(side::rows(set, "2/10/30/70/140 ms, 64 tasks", entries, &measured, Some(&bounds)));

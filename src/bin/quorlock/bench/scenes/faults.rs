@@ -84,7 +84,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
             if stop::is_raised() {
                 break;
             }
-            play.state(*wrong, *count, first, set.pace.time(0.6, 0.3), seen).await?;
+            play.state(*wrong, *count, first, set.pace.time(0.6, 0.2), seen).await?;
         }
     }
     let _ = over.send(true);

@@ -37,7 +37,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
                 break;
             }
             let rate = capacity * share;
-            let arrivals = arrive(&arm, rate, set.pace.time(1.5, 0.2)).await?;
+            let arrivals = arrive(&arm, rate, set.pace.time(1.5, 0.15)).await?;
             let chance = &mut set.chance;
             let mut latencies = arrivals.latencies;
             let mut micros = |q| vec![f64::from(quantile(&mut latencies, q)) / 1e3];

@@ -52,7 +52,7 @@ async fn hold(set: &mut Set, count: usize) -> Result<Row, String> {
     let guards = acquire(&ours, count).await?;
     let taken = began.elapsed();
     let mut blocks: [Vec<f64>; 2] = Default::default();
-    for _ in 0..set.pace.blocks(5, 3) {
+    for _ in 0..set.pace.blocks(5, 2) {
         if stop::is_raised() {
             break;
         }

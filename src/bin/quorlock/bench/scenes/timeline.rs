@@ -32,7 +32,7 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
     recover(&client).await?;
     let single = BareFred::connect(&urls[..1], Manner::Limited).await?;
 
-    let time = set.pace.time(9.0, 3.0);
+    let time = set.pace.time(9.0, 2.0);
     let began = Instant::now();
     let ours = watch(began, time, async |key| {
         let guard = client.lock(key).ttl(TTL).no_renewal().try_acquire().await.ok()?;
