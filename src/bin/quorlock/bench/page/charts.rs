@@ -155,7 +155,7 @@ fn curves(section: &Section, name: &str, title: &str, names: &[&str]) -> Chart {
     {
         if nines(share) <= most {
             canvas.line("grid", (across(share), TOP), (across(share), BOTTOM));
-            canvas.text("soft mid", (across(share), BOTTOM + 16.0), shown);
+            canvas.text("soft mid", (across(share).min(WIDTH - 18.0), BOTTOM + 16.0), shown);
         }
     }
     canvas.text("soft end", (RIGHT, BOTTOM + 34.0), "percent of all acquires");
@@ -197,7 +197,7 @@ fn strip(section: &Section) -> Chart {
         }
         canvas.text("soft end", (WIDTH, y + 10.0), told);
     }
-    let title = "A claim while masters fail: bar from p50 to p99, dot where it is refused";
+    let title = "A claim while masters fail: p50 to p99; dot: refused";
     chart("faults", title, canvas)
 }
 

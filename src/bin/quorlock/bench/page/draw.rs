@@ -50,20 +50,41 @@ impl Canvas {
         let _ = writeln!(self.body, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>");
     }
 
-    /// The element, with a style of its own if it has to stand alone.
-    pub(super) fn svg(&self, label: &str, style: &str) -> String {
-        let (height, label) = (self.height, escape(label));
-        let ground = if style.is_empty() {
-            String::new()
-        } else {
-            format!("<style>{style}</style>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n")
-        };
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
-             aria-label=\"{label}\">\n{ground}{}</svg>",
-            self.body
-        )
+    /// The element within a page, which says the rest.
+    pub(super) fn svg(&self, label: &str) -> String {
+        element(label, self.height, &self.body)
     }
+
+    /// A picture that stands alone: with its title, whose colour is whose, and a style of its own.
+    pub(super) fn picture(&self, title: &str, legend: &[String], style: &str) -> String {
+        let mut head = Self::new(26.0);
+        head.text("name", (0.0, 16.0), title);
+        let mut x = 0.0;
+        for (nth, name) in legend.iter().enumerate() {
+            let width = 26.0 + 7.0 * name.chars().count() as f64;
+            if nth == 0 || x + width > WIDTH {
+                (x, head.height) = (0.0, head.height + 18.0);
+            }
+            head.rect(&format!("bar k{nth}"), (x, head.height - 13.0), (10.0, 10.0), "");
+            head.text("", (x + 15.0, head.height - 4.0), name);
+            x += width;
+        }
+        let (top, height) = (head.height + 6.0, head.height + 6.0 + self.height);
+        let body = format!(
+            "<style>{style}</style>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{}\
+             <g transform=\"translate(0 {top})\">\n{}</g>\n",
+            head.body, self.body
+        );
+        element(title, height, &body)
+    }
+}
+
+fn element(label: &str, height: f64, body: &str) -> String {
+    let label = escape(label);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" \
+         aria-label=\"{label}\">\n{body}</svg>"
+    )
 }
 
 /// From a value to a place, in powers of ten.

@@ -16,7 +16,7 @@ const LAYOUT: &str = include_str!("layout.css");
 /// Every chart by its name.
 pub(super) fn pictures(report: &Report) -> Vec<(String, String)> {
     let charts = report.sections.iter().flat_map(charts::of);
-    charts.map(|chart| (chart.name, chart.canvas.svg(&chart.title, STYLE))).collect()
+    charts.map(|chart| (chart.name, chart.canvas.picture(&chart.title, &chart.legend, STYLE))).collect()
 }
 
 pub(super) fn html(report: &Report) -> String {
@@ -118,7 +118,7 @@ fn write_section(page: &mut String, section: &Section) {
             }
             page.push_str("</ul>\n");
         }
-        page.push_str(&canvas.svg(title, ""));
+        page.push_str(&canvas.svg(title));
         let _ = writeln!(page, "\n<details><summary>The figures</summary>");
         if nth == 0 {
             table(page, section);
