@@ -142,7 +142,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         // Sent off at the end, so that what is due together travels together.
         let sent =
             due.drain(..).fold(MasterSet::EMPTY, |sent, stake| stake.on_due().fold(sent, MasterSet::with));
-        shared.transport.flush(sent);
+        if !sent.is_empty() {
+            shared.transport.flush(sent);
+        }
         let now = shared.clock.now();
         shared.events.on_time(now);
         let latest = shared.events.next_sum().unwrap_or(Moment::NEVER);

@@ -72,13 +72,13 @@ impl Scene<'_> {
             gaps.append(&mut told.gaps);
         }
         let mut commands = f64::NAN;
-        // Connected before anybody listens.
-        let crew = self.crew(set).await?;
-        if !stop::is_raised()
-            && let Some(ear) = set.site.listen()?
-        {
-            let turns = self.round(set, crew, time.as_micros() / 2).await?.turns.max(1);
-            commands = (ear.heard()? * self.masters.len()) as f64 / turns as f64;
+        if !stop::is_raised() && set.site.is_own() {
+            // Connected before anybody listens.
+            let crew = self.crew(set).await?;
+            if let Some(ear) = set.site.listen()? {
+                let turns = self.round(set, crew, time.as_micros() / 2).await?.turns.max(1);
+                commands = (ear.heard()? * self.masters.len()) as f64 / turns as f64;
+            }
         }
         let [p50, p99, fairness, turns] = figures;
         let group = format!("{} {}", self.count, if self.in_one { "in one process" } else { "processes" });
