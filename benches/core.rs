@@ -29,7 +29,7 @@ fn granted(link: u32) -> Reply {
 
 /// A claim with all its answers.
 fn won(quorum: Quorum, ttl: Ttl) -> Attempt {
-    let mut attempt = Attempt::claim(quorum, ttl, TIMEOUT, false, at(0));
+    let mut attempt = Attempt::claim(quorum, ttl, TIMEOUT, at(0));
     answer(&mut attempt, 100);
     attempt
 }

@@ -25,6 +25,7 @@ use quorlock::transport::memory::Master;
 
 const ACT: &str = include_str!("../src/transport/lua/act.lua");
 const ALL_OR_NONE: &str = include_str!("../src/transport/lua/all.lua");
+const PASS: &str = include_str!("../src/transport/lua/pass.lua");
 /// A step that takes longer tells nothing.
 const LONGEST_STEP: u64 = 3;
 
@@ -42,6 +43,8 @@ enum Step {
     Recover(u64),
     /// One call with acts on several keys each, all or none.
     All(Vec<OnAll>),
+    /// A release by the first holder and a claim by the second, as they travel alone.
+    Pass(usize, &'static str, &'static str, u64),
     /// `SET … NX PX`, as a claim that travels alone.
     Plain(usize, &'static str, u64),
     /// What other programs do.
@@ -226,6 +229,11 @@ impl Pair {
                     said.iter().zip(acts).map(|(said, act)| vote_on_all(said, act.1, &keys)).collect(),
                 )
             }
+            Step::Pass(key, old, new, ttl) => {
+                let said = command(&["EVAL", PASS, "1", &keys[*key], old, new, &ttl.to_string()]);
+                let Reply::Array(said) = said else { panic!("{said:?} after {step:?}") };
+                Answer::Votes(said.iter().map(vote).collect())
+            }
             Step::Plain(key, holder, ttl) => {
                 let said = command(&["SET", &keys[*key], holder, "NX", "PX", &ttl.to_string()]);
                 Answer::Votes(vec![match said {
@@ -268,6 +276,10 @@ impl Pair {
 
     /// What one that the master in memory may be answers and becomes, for each way its clock can go.
     fn tell(&self, from: &Master, step: &Step, before: u64, after: u64) -> Vec<(Answer, Master)> {
+        if let Step::Pass(key, old, new, ttl) = *step {
+            let acts = vec![(Act::Release, key, old, ttl), (Act::Claim, key, new, ttl)];
+            return self.tell(from, &Step::Script(acts), before, after);
+        }
         if let Step::Script(acts) = step {
             let mut ways = vec![(Vec::new(), from.clone(), before)];
             for &(act, key, holder, ttl) in acts {
@@ -350,7 +362,7 @@ impl Pair {
                 };
                 return Answer::Keys(self.keys.iter().map(look).collect());
             }
-            Step::Script(_) | Step::Pause(_) | Step::UntilExpiry(..) => {}
+            Step::Script(_) | Step::Pass(..) | Step::Pause(_) | Step::UntilExpiry(..) => {}
         }
         Answer::Nothing
     }
@@ -529,6 +541,8 @@ fn every_act_meets_every_kind_of_key() {
             ];
             run_all(&bed, &format!("{act:?} on {kind}"), 1, &[before, &then].concat());
         }
+        let then = [Step::Pass(0, US, THEM, 50_000), Step::Look, Step::Pass(0, THEM, US, 40_000), Step::Look];
+        run_all(&bed, &format!("from hand to hand on {kind}"), 1, &[before, &then].concat());
     }
     let nothing =
         [Step::Set(0, "", None), one(Act::Watch, 0, US, 1_000), one(Act::Renew, 0, US, 1_000), Step::Look];
@@ -683,6 +697,24 @@ fn acts_on_several_keys_are_for_all_or_none() {
     }
 }
 
+/// There is no room for the new holder: the old one's key goes all the same, as by two commands.
+#[test]
+fn a_master_without_room_takes_a_lock_back_and_gives_it_to_nobody() {
+    let bed = bed();
+    let mut wire = bed[0].wire().expect("the master is up");
+    let mut command = |words: &[&str]| wire.command(words).expect("the master answers");
+    assert!(command(&["SET", "key", US]).is_ok());
+    assert!(command(&["CONFIG", "SET", "maxmemory", "1"]).is_ok());
+    let said = command(&["EVAL", PASS, "1", "key", US, THEM, "50000"]);
+    let Reply::Array(said) = said else { panic!("{said:?}") };
+    let votes: Vec<Vote> = said.iter().map(vote).collect();
+    assert_eq!(votes[0], Vote::Granted);
+    let refused =
+        |vote: &Vote| matches!(vote, Vote::Failed(Fault::Refused(words)) if words.starts_with("OOM"));
+    assert!(votes.len() == 2 && refused(&votes[1]), "{votes:?}");
+    assert_eq!(command(&["EXISTS", "key"]), Reply::Integer(0));
+}
+
 /// A renewal raises the remaining time and never lowers it.
 #[test]
 fn a_renewal_only_raises() {
@@ -796,7 +828,8 @@ impl Dice {
 
     fn step(&mut self) -> Step {
         let key = self.of(&[0, 0, 1]);
-        match self.roll(20) {
+        match self.roll(21) {
+            20 => Step::Pass(key, self.of(&[US, THEM]), self.of(&[US, THEM]), self.of(&[5, 8, 20])),
             0..=6 => Step::Script(vec![self.act()]),
             7 => Step::Script((0..4).map(|_| self.act()).collect()),
             8 => {

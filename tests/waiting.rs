@@ -128,8 +128,71 @@ async fn a_release_between_the_plain_claim_and_the_watching_one_is_not_missed() 
     let began = Instant::now();
     let next = waits.await.expect("no panic").expect("free");
     assert!(began.elapsed() <= millis(40), "{:?}", began.elapsed());
-    assert_eq!(count(&network, &[Act::Watch]), 5);
+    assert_eq!(count(&network, &[Act::Watch]), 3);
     drop(next);
+}
+
+/// Whom the last claim asked to tell, of one client that waits.
+fn watched(network: &Network) -> Vec<usize> {
+    let done = network.done();
+    let last =
+        done.iter().rev().find(|done| done.act == Act::Watch).expect("a claim that watches").holder.clone();
+    let mut watched: Vec<usize> = done
+        .iter()
+        .filter(|done| done.act == Act::Watch && done.holder == last)
+        .map(|done| done.master)
+        .collect();
+    watched.sort_unstable();
+    watched
+}
+
+// Rule 16: w masters tell, and those that were quick to answer
+#[tokio::test(start_paused = true)]
+async fn a_waiter_asks_the_quickest_to_tell_and_others_for_those_that_fell_silent() {
+    let network = Network::new(5);
+    let (holder, client) = (patient(&network), patient(&network));
+    let mut guard = long(&holder).acquire().await.expect("free");
+    sleep(millis(10)).await;
+    network.set([0, 2], Weather::far(20, 20));
+    let waits = waiter(long(&client));
+    sleep(millis(300)).await;
+    assert_eq!(watched(&network), [1, 3, 4]);
+    // All are heard by now; those that are asked already stay.
+    for (silent, asked) in [(None, [1, 3, 4]), (Some(3), [0, 1, 4]), (Some(4), [0, 1, 2])] {
+        network.set(silent, Weather::LOST);
+        // The first claim finds out, the second asks another.
+        for _ in 0..2 {
+            (0..3).for_each(|master| network.lag(master));
+            sleep(millis(1_000)).await;
+        }
+        assert_eq!(watched(&network), asked, "without {silent:?}");
+    }
+    let began = Instant::now();
+    let _ = guard.release().await;
+    guard = waits.await.expect("no panic").expect("free");
+    assert!(began.elapsed() < millis(1_000), "{:?}", began.elapsed());
+    drop(guard);
+}
+
+// Rule 16: the verdict falls with others than those that are to tell, and one of these is not heard of at all
+#[tokio::test(start_paused = true)]
+async fn who_cannot_rely_on_being_told_asks_again_soon() {
+    let network = Network::new(5);
+    let holder = patient(&network);
+    let client = network
+        .client_with(Policy::new().with_max_ttl(Duration::from_secs(7_200)).with_backoff(millis(25), LONG));
+    let guard = long(&holder).acquire().await.expect("free");
+    sleep(millis(10)).await;
+    network.set([0], Weather { unanswered: |act| act == Act::Watch, ..Weather::CALM });
+    let waits = waiter(long(&client));
+    sleep(millis(1_000)).await;
+    assert_eq!(watched(&network), [1, 2, 3]);
+    let claims = count(&network, &CLAIMS);
+    assert!(claims <= 5 * 4, "{claims}");
+    let began = Instant::now();
+    let _ = guard.release().await;
+    drop(waits.await.expect("no panic").expect("free"));
+    assert!(began.elapsed() < millis(100), "{:?}", began.elapsed());
 }
 
 // Rule 16: also with the last answers after the verdict
@@ -139,11 +202,15 @@ async fn answers_that_come_after_the_verdict_count_for_the_wait() {
     let (holder, client) = (patient(&network), patient(&network));
     let guard = long(&holder).acquire().await.expect("free");
     sleep(millis(1)).await;
+    network.set(0..3, Weather::far(10, 10));
     network.set(3..5, Weather::far(40, 40));
     let waits = waiter(long(&client));
+    // Refused on the first three, which it now asks to tell; the third answers when the others have refused already.
+    sleep(millis(15)).await;
+    network.set([2], Weather::far(40, 40));
+    network.set(3..5, Weather::CALM);
     sleep(millis(200)).await;
-    // Only these two and one of the near ones will tell.
-    network.set(0..2, Weather::DOWN);
+    assert_eq!(watched(&network), [0, 1, 2]);
     let _ = guard.release().await;
     let began = Instant::now();
     let next = waits.await.expect("no panic").expect("free");

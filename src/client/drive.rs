@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::stake::Stake;
 use crate::protocol::attempt::Attempt;
 use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::quorum::MasterSet;
 use crate::protocol::request::Ttl;
 use crate::protocol::verdict::Verdict;
 use crate::transport::Resources;
@@ -18,7 +19,8 @@ use crate::transport::Resources;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) ttl: Ttl,
-    pub(crate) watch: bool,
+    /// Who is to tell more than a refusal; nobody for the first claim of a wait.
+    pub(crate) watched: MasterSet,
     pub(crate) label: Option<&'a Label>,
     pub(crate) fenced: bool,
 }
@@ -52,7 +54,8 @@ pub(crate) async fn claim(
     let holder = shared.new_holder(terms.label);
     let timeout = shared.policy.master_timeout();
     let proposal = terms.fenced.then(|| shared.clock.proposal());
-    let attempt = Attempt::claim(shared.quorum, terms.ttl, timeout, terms.watch, shared.clock.now());
+    let attempt =
+        Attempt::claim(shared.quorum, terms.ttl, timeout, shared.clock.now()).watching(terms.watched);
     let attempt = match proposal {
         Some(proposal) => attempt.fenced(proposal),
         None => attempt,

@@ -152,7 +152,7 @@ impl Guard {
     }
 
     /// Gives the lock back and says how that went. Takes one round trip to the w-th fastest master, and at most the
-    /// master timeout.
+    /// master timeout. The next waiter of this client, if there is one, has the lock after the same round trip.
     ///
     /// Call it only after the work is done: what is still on its way to a database when the lock is given back is
     /// not protected by it (hazard H36).
@@ -169,7 +169,7 @@ impl Guard {
     pub async fn release(mut self) -> Released {
         self.armed = false;
         let stake = &self.hold.stake;
-        stake.keep(|attempt, now| attempt.release(now));
+        stake.give_back().await;
         release::outcome(stake).await
     }
 

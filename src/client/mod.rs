@@ -12,9 +12,13 @@ mod events;
 
 mod stake;
 
+mod after;
+
 mod keeper;
 
 mod queue;
+
+mod turn;
 
 mod shared;
 

@@ -4,6 +4,9 @@
 //! lock of this client stands in the way the contender waits too: it is told when the release is on its way, and its
 //! claim then follows the release on every connection.
 //!
+//! So the lock could go round within one client for as long as anybody in it waits, and other clients would never see it
+//! free. From time to time the contender therefore lets a moment pass after a release, in which others can claim.
+//!
 //! A list of several resources has a line of its own and is in no other. Whoever waits for one of its resources alone
 //! is not held up by it, so a task that holds a part of the list and wants more cannot be kept from it by a waiter who
 //! in turn waits for that task: nobody waits behind one who cannot go on, and no order of lists can deadlock. The price
@@ -11,9 +14,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::protocol::quorum::{MasterId, MasterSet};
 use crate::protocol::verdict::Verdict;
@@ -27,17 +32,21 @@ pub(crate) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    places: HashMap<Bytes, Place>,
+pub(super) struct Book {
+    pub(super) places: HashMap<Bytes, Place>,
     lists: HashMap<Resources, Line>,
-    tickets: u64,
+    pub(super) tickets: u64,
 }
 
 /// What there is about one resource.
 #[derive(Debug, Default)]
-struct Place {
+pub(super) struct Place {
     /// Locks of this client on it whose release is not on its way yet.
     held: u32,
+    /// Since when no other client can have had it, as far as this one knows.
+    pub(super) kept_since: Option<Instant>,
+    /// How long the claim for the last lock on it took, about a round trip.
+    pub(super) round_trip: Duration,
     /// For it alone.
     line: Line,
     /// The lists it is part of for which somebody waits.
@@ -45,59 +54,40 @@ struct Place {
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    contender: Option<Contender>,
+pub(super) struct Line {
+    pub(super) contender: Option<Contender>,
     /// By ticket, so by age. There is a contender while anybody waits.
-    behind: BTreeMap<u64, Option<Waker>>,
+    pub(super) behind: BTreeMap<u64, Option<Waker>>,
     /// How the last claim of this line failed, for those who never came to claim.
-    last: Option<(Verdict, Tally)>,
+    pub(super) last: Option<(Verdict, Tally)>,
 }
 
 #[derive(Debug)]
-struct Contender {
-    ticket: u64,
+pub(super) struct Contender {
+    pub(super) ticket: u64,
     /// Masters that have become free, or may have, since the contender last claimed.
-    freed: MasterSet,
-    waker: Option<Waker>,
-}
-
-/// A place in a line. Dropped, it is given up, wherever in the line it is.
-#[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    queue: &'a Queue,
-    resources: &'a Resources,
-    ticket: u64,
+    pub(super) freed: MasterSet,
+    pub(super) waker: Option<Waker>,
 }
 
 impl Queue {
-    fn book(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the end of the line.
-    pub(crate) fn enter<'a>(&'a self, resources: &'a Resources) -> Turn<'a> {
-        let mut book = self.book();
-        book.tickets += 1;
-        let ticket = book.tickets;
-        let line = book.line_made(resources);
-        if line.contender.is_none() {
-            line.contender = Some(Contender { ticket, freed: MasterSet::EMPTY, waker: None });
-        } else {
-            line.behind.insert(ticket, None);
-        }
-        Turn { queue: self, resources, ticket }
-    }
-
-    /// A lock of this client stands on `resources`.
-    pub(crate) fn hold(&self, resources: &Resources) {
+    /// A lock of this client stands on `resources`, after a claim that took so long.
+    pub(crate) fn hold(&self, resources: &Resources, took: Duration) {
         let mut book = self.book();
         for key in resources.keys() {
-            book.places.entry(key.clone()).or_default().held += 1;
+            let place = book.places.entry(key.clone()).or_default();
+            place.held += 1;
+            place.kept_since.get_or_insert_with(Instant::now);
+            place.round_trip = took;
         }
     }
 
-    /// That lock is over, and its release, if there is one, was sent to `everyone`.
-    pub(crate) fn let_go(&self, resources: &Resources, everyone: MasterSet) {
+    /// That lock is over, and its release, if there is one, handed over to `everyone`. Whether a contender heard it.
+    pub(crate) fn let_go(&self, resources: &Resources, everyone: MasterSet) -> bool {
         let mut woken = Vec::new();
         let mut book = self.book();
         for key in resources.keys() {
@@ -109,7 +99,9 @@ impl Queue {
             }
         }
         drop(book);
+        let is_heard = !woken.is_empty();
         wake(woken);
+        is_heard
     }
 
     /// Something changed on `master`: the key of `resource`, or without one nobody knows what.
@@ -131,14 +123,14 @@ impl Queue {
 }
 
 impl Book {
-    fn line(&mut self, resources: &Resources) -> Option<&mut Line> {
+    pub(super) fn line(&mut self, resources: &Resources) -> Option<&mut Line> {
         match resources.single() {
             Some(key) => self.places.get_mut(key).map(|place| &mut place.line),
             None => self.lists.get_mut(resources),
         }
     }
 
-    fn line_made(&mut self, resources: &Resources) -> &mut Line {
+    pub(super) fn line_made(&mut self, resources: &Resources) -> &mut Line {
         let Some(key) = resources.single() else {
             if !self.lists.contains_key(resources) {
                 for key in resources.keys() {
@@ -150,7 +142,7 @@ impl Book {
         &mut self.places.entry(key.clone()).or_default().line
     }
 
-    fn is_held(&self, resources: &Resources) -> bool {
+    pub(super) fn is_held(&self, resources: &Resources) -> bool {
         resources.keys().iter().any(|key| self.places.get(key).is_some_and(|place| place.held > 0))
     }
 
@@ -171,7 +163,7 @@ impl Book {
         }
     }
 
-    fn tidy_line(&mut self, resources: &Resources) {
+    pub(super) fn tidy_line(&mut self, resources: &Resources) {
         if resources.single().is_none() && self.lists.get(resources).is_some_and(Line::is_empty) {
             self.lists.remove(resources);
             for key in resources.keys() {
@@ -202,7 +194,7 @@ impl Line {
     }
 
     /// Takes `ticket` out; the waker of who moves up, if somebody does.
-    fn leave(&mut self, ticket: u64) -> Option<Waker> {
+    pub(super) fn leave(&mut self, ticket: u64) -> Option<Waker> {
         if self.contender.as_ref().is_none_or(|contender| contender.ticket != ticket) {
             self.behind.remove(&ticket);
             return None;
@@ -214,93 +206,6 @@ impl Line {
             waker: None,
         });
         next.and_then(|(_, waker)| waker)
-    }
-}
-
-impl Turn<'_> {
-    /// Ready when the holder of this place may claim: first in line, and no lock of this client in the way.
-    pub(crate) fn poll_come(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut book = self.queue.book();
-        let is_held = book.is_held(self.resources);
-        let Some(line) = book.line(self.resources) else { return Poll::Ready(()) };
-        let waker = match &mut line.contender {
-            Some(contender) if contender.ticket == self.ticket => {
-                if !is_held {
-                    return Poll::Ready(());
-                }
-                &mut contender.waker
-            }
-            _ => line.behind.entry(self.ticket).or_default(),
-        };
-        *waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-
-    /// A claim is about to be made: what was heard so far is of no use any more.
-    pub(crate) fn forget_freed(&self) {
-        if let Some(contender) =
-            self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
-        {
-            contender.freed = MasterSet::EMPTY;
-        }
-    }
-
-    /// Ready with the masters that may be free, once they are others than `known`.
-    pub(crate) fn poll_freed(&self, known: MasterSet, cx: &Context<'_>) -> Poll<MasterSet> {
-        let mut book = self.queue.book();
-        match book.line(self.resources).and_then(|line| line.contender.as_mut()) {
-            Some(contender) if contender.freed == known => {
-                contender.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            Some(contender) => Poll::Ready(contender.freed),
-            // Only a contender asks.
-            None => Poll::Pending,
-        }
-    }
-
-    /// How the last claim failed, for who is behind.
-    pub(crate) fn tell_last(&self, verdict: Verdict, tally: &Tally) {
-        if let Some(line) = self.queue.book().line(self.resources) {
-            line.last = Some((verdict, tally.clone()));
-        }
-    }
-
-    /// What stands in the way of one who never came to claim.
-    pub(crate) fn obstacle(&self) -> Obstacle {
-        let mut book = self.queue.book();
-        if book.is_held(self.resources) {
-            return Obstacle::OwnLock;
-        }
-        Obstacle::Others(book.line(self.resources).and_then(|line| line.last.clone()))
-    }
-}
-
-/// Why a turn did not come.
-#[derive(Debug)]
-pub(crate) enum Obstacle {
-    /// A lock of this client.
-    OwnLock,
-    /// Waiters in front, and how their last claim failed.
-    Others(Option<(Verdict, Tally)>),
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut book = self.queue.book();
-        let mut next = book.line(self.resources).and_then(|line| line.leave(self.ticket));
-        // Who moves up behind a lock of this client is woken when that goes.
-        if next.is_some()
-            && book.is_held(self.resources)
-            && let Some(contender) = book.line(self.resources).and_then(|line| line.contender.as_mut())
-        {
-            contender.waker = next.take();
-        }
-        book.tidy_line(self.resources);
-        drop(book);
-        if let Some(next) = next {
-            next.wake();
-        }
     }
 }
 

@@ -126,9 +126,8 @@ impl LockRequest {
             {
                 counted.await;
             }
-            // The first claim is the plain SET; only who has to wait asks whom for.
-            let watch = waiting.claims() > 0;
-            let terms = Terms { ttl, watch, label: label.as_ref(), fenced: self.fenced };
+            let watched = waiting.watched();
+            let terms = Terms { ttl, watched, label: label.as_ref(), fenced: self.fenced };
             let lost = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
                     if self.fenced {

@@ -38,7 +38,7 @@ pub(crate) struct Stake {
     pub(crate) number: u64,
     /// The clock after the latest commands went out: what rule 1 forbids to count from.
     #[cfg(feature = "mutants")]
-    sent: AtomicU64,
+    pub(super) sent: AtomicU64,
 }
 
 struct State {
@@ -53,14 +53,14 @@ struct State {
     stands: bool,
 }
 
-/// What is left to do once the attempt is unlocked.
+/// What an input to an attempt came to.
 #[derive(Clone, Copy)]
-struct After {
+pub(super) struct After {
     /// The masters that something was handed over for.
-    sent: MasterSet,
+    pub(super) sent: MasterSet,
     /// Whether a lease of this client ended.
-    is_over: bool,
-    is_news: bool,
+    pub(super) is_over: bool,
+    pub(super) is_news: bool,
 }
 
 impl State {
@@ -80,7 +80,7 @@ impl Stake {
         let attempt = if resources.single().is_some() { attempt } else { attempt.of_several() };
         let stands = attempt.stage() == Stage::Held;
         if stands {
-            shared.queue.hold(&resources);
+            shared.queue.hold(&resources, Duration::ZERO);
             gauge!(increment 1.0, "quorlock_held");
         }
         let state = State { attempt, published: NOT_VALID, kept: false, due: None, reminders: 0, stands };
@@ -113,16 +113,17 @@ impl Stake {
         result
     }
 
-    /// Hands the attempt to the keeper, after a last input.
-    pub(crate) fn keep(self: &Arc<Self>, input: impl FnOnce(&mut Attempt, Moment)) {
+    /// From now on the keeper looks after it. Nothing is flushed and nobody told yet.
+    pub(super) fn hand_over(self: &Arc<Self>, input: impl FnOnce(&mut Attempt, Moment)) -> After {
         let mut state = self.state();
         let now = self.shared.clock.now();
         input(&mut state.attempt, now);
         let handed_over = !std::mem::replace(&mut state.kept, true);
-        self.follow(state, now);
+        let after = self.advance(state, now);
         if handed_over {
             self.shared.keeper.leave(self.number);
         }
+        after
     }
 
     /// The keeper's turn: its entry is used up. The masters that have something to be flushed to them.
@@ -153,8 +154,7 @@ impl Stake {
 
     fn follow(self: &Arc<Self>, state: MutexGuard<'_, State>, now: Moment) {
         let after = self.advance(state, now);
-        self.flush(after.sent);
-        self.tell(after);
+        self.finish(after);
     }
 
     /// Does all that the machine asks for, but for sending off what is handed over, and telling others.
@@ -165,7 +165,7 @@ impl Stake {
         let stands = state.attempt.stage() == Stage::Held;
         let stood = std::mem::replace(&mut state.stands, stands);
         if stands && !stood {
-            self.shared.queue.hold(&self.resources);
+            self.shared.queue.hold(&self.resources, now.since(state.attempt.began()));
             gauge!(increment 1.0, "quorlock_held");
         }
         if state.kept {
@@ -183,24 +183,6 @@ impl Stake {
             self.shared.keeper.look();
         }
         After { sent, is_over: stood && !stands, is_news }
-    }
-
-    fn flush(&self, sent: MasterSet) {
-        if !sent.is_empty() {
-            self.shared.transport.flush(sent);
-            #[cfg(feature = "mutants")]
-            self.sent.store(self.shared.clock.now().as_nanos(), Ordering::Release);
-        }
-    }
-
-    fn tell(&self, after: After) {
-        if after.is_over {
-            gauge!(decrement 1.0, "quorlock_held");
-            self.shared.queue.let_go(&self.resources, self.shared.quorum.everyone());
-        }
-        if after.is_news {
-            self.changed.notify_waiters();
-        }
     }
 
     /// Commands go out under the lock, so that those of one attempt reach a master in the order they were decided.

@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::error::AcquireError;
-use super::queue::{Obstacle, Turn};
 use super::shared::Shared;
 use super::stake::Stake;
-use crate::protocol::quorum::MasterSet;
+use super::turn::{Obstacle, Turn};
+use crate::protocol::quorum::{MasterId, MasterSet};
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::{Incumbent, Remaining, Tally, Vote};
 use crate::transport::Resources;
@@ -32,6 +32,8 @@ pub(crate) struct Waiting<'a> {
     began: Instant,
     end: Instant,
     claims: u32,
+    /// Who is asked to tell.
+    watched: MasterSet,
     /// Claims in a row that got some of the masters and not enough: others claim at the same time.
     splits: u32,
 }
@@ -39,35 +41,51 @@ pub(crate) struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     pub(crate) fn begin(shared: &'a Arc<Shared>, resources: &'a Resources, wait: Duration) -> Self {
         let began = Instant::now();
-        let turn = (!wait.is_zero()).then(|| shared.queue.enter(resources));
+        let turn = (!wait.is_zero()).then(|| Turn::join(&shared.queue, resources));
         let end = began + wait.min(LONGEST_WAIT);
-        Self { shared, resources, turn, began, end, claims: 0, splits: 0 }
+        let watched = MasterSet::EMPTY;
+        Self { shared, resources, turn, began, end, claims: 0, watched, splits: 0 }
     }
 
-    /// How many claims were made.
-    pub(crate) const fn claims(&self) -> u32 {
-        self.claims
+    /// The masters to ask, with the next claim, for whom it waits and to be told: none with the first, which is plain.
+    pub(crate) const fn watched(&self) -> MasterSet {
+        self.watched
     }
 
     /// Waits until it is for this one to claim.
     pub(crate) async fn turn(&mut self) -> Result<(), AcquireError> {
         let Some(turn) = &self.turn else { return Ok(()) };
-        let closing = self.shared.closing.notified();
-        if self.shared.is_closed() {
-            return Err(AcquireError::Closed);
+        loop {
+            let closing = self.shared.closing.notified();
+            if self.shared.is_closed() {
+                return Err(AcquireError::Closed);
+            }
+            tokio::select! {
+                biased;
+                () = closing => return Err(AcquireError::Closed),
+                () = poll_fn(|cx| turn.poll_come(cx)) => {}
+                () = sleep_until(self.end) => return Err(self.not_come(turn)),
+            }
+            let Some(aside) = turn.steps_aside() else { break };
+            self.pause(Instant::now() + aside).await?;
         }
-        tokio::select! {
-            biased;
-            () = closing => return Err(AcquireError::Closed),
-            () = poll_fn(|cx| turn.poll_come(cx)) => turn.forget_freed(),
-            () = sleep_until(self.end) => return Err(self.not_come(turn)),
-        }
+        turn.forget_freed();
         Ok(())
     }
 
     /// Waits, after a claim that was `lost`, until it is time for the next; an error if there is none.
     pub(crate) async fn sit_out(&mut self, lost: &Stake) -> Result<(), AcquireError> {
-        let (verdict, tally) = lost.look(|attempt, _| (attempt.verdict(), attempt.tally()));
+        self.wait_after(lost).await?;
+        // The last answers may have come in since.
+        let tally = lost.look(|attempt, _| attempt.tally());
+        self.warn_if_endless(&tally);
+        self.watched = self.to_watch(&tally);
+        Ok(())
+    }
+
+    async fn wait_after(&mut self, lost: &Stake) -> Result<(), AcquireError> {
+        let (verdict, tally, took) =
+            lost.look(|attempt, now| (attempt.verdict(), attempt.tally(), now.since(attempt.began())));
         let verdict = verdict.unwrap_or(Verdict::NoQuorum);
         let answered = Instant::now();
         self.claims += 1;
@@ -81,13 +99,18 @@ impl<'a> Waiting<'a> {
             // All that is known is that it is busy: ask by whom, and to be told.
             return self.pause(if split { answered + self.jitter() } else { answered }).await;
         }
-        self.warn_if_endless(&tally);
-        let latest = answered + self.longest_pause(verdict, &tally);
-        let expired = answered + Duration::from_micros(1_000 + self.shared.entropy.dice() % 10_000);
+        let dice = self.shared.entropy.dice();
+        let expired = answered + Duration::from_micros(1_000 + dice % 10_000);
+        // The verdict may be that of others than those who are to tell.
+        let all_heard = answered + took + Duration::from_millis(1);
         let mut freed = MasterSet::EMPTY;
         loop {
             // Anew each time: the last answers may have come in since.
             let tally = lost.look(|attempt, _| attempt.tally());
+            let waits = |master| self.watched.contains(master) && tally.vote(master).is_none();
+            let settled = Instant::now() >= all_heard || !self.shared.quorum.everyone().any(waits);
+            let latest =
+                if settled { answered + self.longest_pause(verdict, &tally, dice) } else { all_heard };
             let until = match tally.free_in(freed) {
                 Some(Duration::ZERO) if !freed.is_empty() => {
                     return self.pause(Instant::now() + self.jitter()).await;
@@ -98,7 +121,12 @@ impl<'a> Waiting<'a> {
             tokio::select! {
                 biased;
                 told = poll_fn(|cx| turn.poll_freed(freed, cx)) => freed = told,
-                over = self.pause(until) => return over,
+                over = self.pause(until) => {
+                    over?;
+                    if settled || until < all_heard || self.end <= all_heard {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -130,13 +158,28 @@ impl<'a> Waiting<'a> {
         Duration::from_micros((dice / 2) % (1_000 << self.splits.min(8)))
     }
 
+    /// w masters that answered the last claim: once each of these granted or told, w may be free. More would tell the
+    /// same, and to hear it costs each that waits more than anything else. Those that are watched already stay, since
+    /// they were the quickest to refuse the first claim. All masters, if fewer can tell.
+    fn to_watch(&self, tally: &Tally) -> MasterSet {
+        let tells = |master: &MasterId| self.shared.transport.tells(*master);
+        let able: MasterSet = tally.granted().chain(tally.held()).filter(tells).collect();
+        let needed = self.shared.quorum.needed();
+        let stay: MasterSet = able.filter(|master| self.watched.contains(*master)).collect();
+        let chosen =
+            able.fold(stay, |chosen, more| if chosen.len() < needed { chosen.with(more) } else { chosen });
+        if chosen.len() < needed { self.shared.quorum.everyone() } else { chosen }
+    }
+
     /// The longest pause before the next claim. Where enough masters will tell, it is there for what is not told.
-    fn longest_pause(&self, verdict: Verdict, tally: &Tally) -> Duration {
-        let telling = tally.held().filter(|master| self.shared.transport.tells(*master)).count();
+    fn longest_pause(&self, verdict: Verdict, tally: &Tally, dice: u64) -> Duration {
+        let tells =
+            |master: &MasterId| self.watched.contains(*master) && self.shared.transport.tells(*master);
+        let telling = tally.held().filter(tells).count();
         let told =
             verdict == Verdict::Contended && telling + tally.granted().len() >= self.shared.quorum.needed();
         let step = if told { u32::MAX } else { self.claims - 1 };
-        self.shared.policy.backoff(step, self.shared.entropy.dice())
+        self.shared.policy.backoff(step, dice)
     }
 
     /// A key without a ttl is nobody's lock, and never expires by itself.

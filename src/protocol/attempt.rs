@@ -38,8 +38,8 @@ pub struct Attempt {
     pub(super) seats: Box<[Seat]>,
     pub(super) stage: Stage,
     pub(super) verdict: Option<Verdict>,
-    /// How the claim asks: plain, or telling who holds the key.
-    pub(super) ask: Act,
+    /// The masters whose refusal is to tell more than that.
+    pub(super) watched: MasterSet,
     /// `t0`: the clock before the claim's first command was handed over.
     pub(super) started: Moment,
     /// Until when the lease is valid; meaningful while held.
@@ -91,7 +91,7 @@ pub enum Loss {
 impl Attempt {
     /// A claim at `now` on every master of `quorum`.
     #[must_use]
-    pub fn claim(quorum: Quorum, ttl: Ttl, master_timeout: Duration, watch: bool, now: Moment) -> Self {
+    pub fn claim(quorum: Quorum, ttl: Ttl, master_timeout: Duration, now: Moment) -> Self {
         Self {
             quorum,
             ttl,
@@ -101,7 +101,7 @@ impl Attempt {
             seats: vec![Seat::EMPTY; quorum.masters()].into_boxed_slice(),
             stage: Stage::Claiming,
             verdict: None,
-            ask: if watch { Act::Watch } else { Act::Claim },
+            watched: MasterSet::EMPTY,
             started: now,
             deadline: now.plus(ttl.validity()),
             cap: Moment::NEVER,
@@ -122,7 +122,7 @@ impl Attempt {
     /// The next command to hand over.
     pub fn next_dispatch(&mut self) -> Option<Dispatch> {
         let (to, act) = if let Some(to) = self.to_claim.pop() {
-            (to, self.ask)
+            (to, if self.watched.contains(to) { Act::Watch } else { Act::Claim })
         } else if let Some(to) = self.next_raise() {
             (to, Act::Raise)
         } else if let Some(to) = self.to_renew.pop() {
@@ -239,6 +239,12 @@ impl Attempt {
     #[must_use]
     pub const fn verdict(&self) -> Option<Verdict> {
         self.verdict
+    }
+
+    /// When the claim began.
+    #[must_use]
+    pub const fn began(&self) -> Moment {
+        self.started
     }
 
     /// Until when the lease is valid, if it is held; an adopted one has no deadline before w masters confirmed it.

@@ -22,6 +22,13 @@ impl Attempt {
         self
     }
 
+    /// The same claim, that asks `masters` to say on refusal who has the key and until when, and to tell when it changes.
+    #[must_use]
+    pub const fn watching(mut self, masters: MasterSet) -> Self {
+        self.watched = masters;
+        self
+    }
+
     pub(super) fn on_claimed(&mut self, dispatch: &Dispatch, vote: Vote, now: Moment) {
         let seat = &mut self.seats[dispatch.to.index()];
         let leaves_key = seat.has_left_key() && !mutant::on(Mutant::LateGrantsKept);

@@ -63,7 +63,7 @@ impl Attempt {
     /// A lease that another process won under the same holder id, to be extended or released by this one.
     #[must_use]
     pub fn adopt(quorum: Quorum, ttl: Ttl, master_timeout: Duration, now: Moment) -> Self {
-        let mut attempt = Self::claim(quorum, ttl, master_timeout, false, now);
+        let mut attempt = Self::claim(quorum, ttl, master_timeout, now);
         attempt.to_claim = MasterSet::EMPTY;
         attempt.seats = vec![Seat { set: true, ..Seat::EMPTY }; quorum.masters()].into_boxed_slice();
         attempt.stage = Stage::Held;

@@ -21,6 +21,9 @@ pub(crate) const ACT: &str = include_str!("lua/act.lua");
 /// The script for one release, which answers the same.
 pub(crate) const RELEASE: &str = include_str!("lua/release.lua");
 
+/// The script for a release and the claim of the same key that follows it.
+pub(crate) const PASS: &str = include_str!("lua/pass.lua");
+
 /// The script for many acts in one call, each on several keys, all or none.
 pub(crate) const ALL: &str = include_str!("lua/all.lua");
 

@@ -56,8 +56,8 @@ fn a_quick_run_fills_the_table_the_object_the_page_and_the_pictures() {
     for row in handoff["rows"].as_array().unwrap().iter().filter(|row| row["name"] == "quorlock") {
         let figures = row["figures"].as_array().unwrap();
         let commands = figures.iter().find(|figure| figure["name"] == "commands").unwrap();
-        // A claim and a release on five masters, at the least.
-        assert!(commands["median"].as_f64().unwrap() >= 10.0, "{row}");
+        // A release with a claim on five masters, at the least.
+        assert!(commands["median"].as_f64().unwrap() >= 5.0, "{row}");
     }
     let html = std::fs::read_to_string(html).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));

@@ -26,7 +26,8 @@ pub(crate) fn live(data: &[u8]) {
     let mut now = Moment::from_nanos(10_000_000_000);
     let timeout = policy.master_timeout();
     let mut attempt = if first & 4 == 0 {
-        let claim = Attempt::claim(quorum, ttl, timeout, first & 8 != 0, now);
+        let claim = Attempt::claim(quorum, ttl, timeout, now);
+        let claim = if first & 8 == 0 { claim } else { claim.watching(quorum.everyone()) };
         if first & 16 == 0 { claim } else { claim.fenced(u64::from(first >> 5)) }
     } else {
         Attempt::adopt(quorum, ttl, timeout, now)

@@ -48,11 +48,15 @@ async fn hold(fleet: &Fleet, client: &Redlock, resource: &str) -> Guard {
     guard
 }
 
-/// Until somebody waits for the key on all masters, told when it changes.
-async fn somebody_waits(fleet: &Fleet, masters: impl IntoIterator<Item = usize>) {
-    for index in masters {
-        eventually("a waiter", SOON, || fleet.stat(index, "tracking_total_keys") > 0).await;
-    }
+/// How many keys each master is to tell of.
+fn watched(fleet: &Fleet) -> Vec<u64> {
+    (0..5).map(|index| fleet.stat(index, "tracking_total_keys")).collect()
+}
+
+/// Until as many masters as are needed are to tell somebody of a key.
+async fn somebody_waits(fleet: &Fleet) {
+    let telling = || watched(fleet).iter().filter(|keys| **keys > 0).count();
+    eventually("a waiter", SOON, || telling() >= 3).await;
 }
 
 /// It has the lock, and got it without asking again after a pause.
@@ -79,7 +83,7 @@ fn a_waiter_is_told_of_a_release_by_another_client() {
             let key = format!("r{round}");
             let guard = hold(&fleet, &holder, &key).await;
             let waits = waiter(&other, &key);
-            somebody_waits(&fleet, 0..5).await;
+            somebody_waits(&fleet).await;
             assert!(!waits.is_finished());
             assert!(guard.release().await.is_freed());
             let _ = told(waits).await.release().await;
@@ -166,6 +170,90 @@ fn a_waiter_behind_its_own_clients_lock_asks_nobody_and_follows_its_release() {
     });
 }
 
+// A lock that goes round within one client is never seen free by another
+#[test]
+fn a_client_that_has_waiters_at_all_times_lets_another_have_the_lock() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (busy, other) = (fleet.client().await, fleet.client().await);
+        let turns = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for _ in 0..4 {
+            let (busy, turns) = (busy.clone(), turns.clone());
+            tasks.spawn(async move {
+                loop {
+                    let guard = busy.on("r").wait(ms(30_000)).acquire().await.unwrap();
+                    turns.fetch_add(1, Ordering::Relaxed);
+                    pause(ms(2)).await;
+                    assert!(guard.release().await.is_freed());
+                }
+            });
+        }
+        for _ in 0..5 {
+            let before = turns.load(Ordering::Relaxed);
+            let guard = told(waiter(&other, "r")).await;
+            let during = turns.load(Ordering::Relaxed) - before;
+            println!("after {during} turns of the others");
+            let _ = guard.release().await;
+            eventually("their turn", SOON, || turns.load(Ordering::Relaxed) > before + during + 4).await;
+        }
+        tasks.shutdown().await;
+    });
+}
+
+/// One thread: what happens between two polls of a task is certain.
+fn run_in_one_thread(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+}
+
+// The same, as each master sees it
+#[test]
+fn a_lock_goes_from_hand_to_hand_in_one_call_a_master() {
+    run_in_one_thread(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        let mut monitors: Vec<_> = (0..5).map(|master| Monitor::on(&fleet[master])).collect();
+        for key in ["a", "b", "c"] {
+            let guard = hold(&fleet, &client, key).await;
+            monitors.iter_mut().for_each(|monitor| drop(monitor.commands()));
+            let waits = waiter(&client, key);
+            pause(ms(50)).await;
+            let gives = tokio::spawn(guard.release());
+            let guard = told(waits).await;
+            assert!(gives.await.unwrap().is_freed());
+            pause(ms(50)).await;
+            for monitor in &mut monitors {
+                let heard = monitor.commands();
+                let asked: Vec<_> =
+                    heard.iter().filter(|heard| !heard.in_script && heard.names(key)).collect();
+                assert!(asked.len() == 1 && asked[0].is("EVALSHA"), "{asked:?}");
+            }
+            assert_eq!(fleet.backing(&guard), 5);
+            assert!(guard.release().await.is_freed());
+        }
+    });
+}
+
+// Neither the releasing future nor the waiter is there any more to send off what was handed over
+#[test]
+fn a_release_dropped_while_it_waits_for_the_next_claim_is_sent_all_the_same() {
+    run_in_one_thread(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        let guard = hold(&fleet, &client, "r").await;
+        let waits = waiter(&client, "r");
+        pause(ms(50)).await;
+        {
+            let mut release = pin!(guard.release());
+            let once = poll_fn(|cx| Poll::Ready(release.as_mut().poll(cx).is_pending())).await;
+            assert!(once, "it waits for the answers");
+            waits.abort();
+        }
+        assert!(waits.await.unwrap_err().is_cancelled());
+        eventually("no key", SOON, || fleet.occupied("r") == 0).await;
+    });
+}
+
 // The other ways in which a lock of the same client ends
 #[test]
 fn a_waiter_follows_its_own_clients_lock_however_that_ends() {
@@ -187,7 +275,7 @@ fn a_waiter_follows_its_own_clients_lock_however_that_ends() {
         let waits = waiter(&client, "left");
         pause(ms(50)).await;
         let holder = guard.abandon();
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         pause(ms(100)).await;
         assert!(!waits.is_finished());
         assert!(client.release_as("left", &holder).await.unwrap().is_freed());
@@ -203,7 +291,7 @@ fn masters_that_die_between_claim_and_release_hold_up_no_waiter() {
         let (holder, other) = (fleet.client().await, fleet.client().await);
         let guard = hold(&fleet, &holder, "r").await;
         let waits = waiter(&other, "r");
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         fleet.kill([0, 4]);
         pause(ms(100)).await;
         assert!(guard.release().await.is_freed());
@@ -220,9 +308,9 @@ fn a_waiter_is_told_on_the_next_connection_too() {
         let (holder, other) = (fleet.client().await, fleet.client().await);
         let guard = hold(&fleet, &holder, "r").await;
         let waits = waiter(&other, "r");
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         fleet.hang_up(0..5);
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         pause(ms(300)).await;
         assert!(!waits.is_finished());
         assert!(guard.release().await.is_freed());
@@ -248,7 +336,7 @@ fn a_key_without_a_ttl_is_told_of_and_asked_for_no_oftener_than_the_back_off_say
         // By hand, as the error says.
         let client = crate::fleet::client(fleet.builder().policy(patient())).await;
         let waits = waiter(&client, "r");
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         (0..5).for_each(|index| drop(fleet.ask(index, &["DEL", "r"])));
         drop(told(waits).await);
     });
@@ -262,7 +350,7 @@ fn a_flush_frees_a_waiter_after_the_longest_pause_at_the_latest() {
         let client = fleet.client().await;
         fleet.occupy(0..5, "r");
         let waits = waiter(&client, "r");
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         fleet.tell(0..5, &["FLUSHALL"]);
         drop(told(waits).await);
     });
@@ -279,9 +367,11 @@ fn without_a_wait_nobody_asks_to_be_told() {
             contended(client.on("r").try_acquire().await.unwrap_err());
         }
         pause(ms(50)).await;
-        assert!((0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 0));
+        assert_eq!(watched(&fleet), [0; 5]);
         contended(client.on("r").wait(ms(200)).acquire().await.unwrap_err());
-        assert!((0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 1));
+        let mut watched = watched(&fleet);
+        watched.sort_unstable();
+        assert_eq!(watched, [0, 0, 1, 1, 1]);
     });
 }
 
@@ -325,7 +415,7 @@ fn a_waiter_that_goes_away_holds_up_nobody() {
                 pause(ms(20)).await;
             }
             if !behind_own {
-                somebody_waits(&fleet, 0..5).await;
+                somebody_waits(&fleet).await;
             }
             // One in the middle, then the one in front.
             waiters.remove(1).abort();
@@ -352,7 +442,7 @@ fn closing_ends_every_wait() {
         let own = client.on("own").acquire().await.unwrap();
         let mut waiters: Vec<_> = (0..3).map(|_| waiter(&client, "r")).collect();
         waiters.extend((0..3).map(|_| waiter(&client, "own")));
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         let (report, took) = timed(client.close()).await;
         assert!(report.released == 1 && took < TOLD, "{report:?} {took:?}");
         for waiter in waiters {
@@ -379,7 +469,7 @@ fn a_wait_in_the_line_ends_in_time_and_says_why() {
         drop(own);
         let theirs = hold(&fleet, &holder, "r").await;
         let first = waiter(&client, "r");
-        somebody_waits(&fleet, 0..5).await;
+        somebody_waits(&fleet).await;
         let (error, took) = timed(client.on("r").wait(ms(300)).acquire()).await;
         let refusal = contended(error.unwrap_err());
         assert!(took >= ms(300) && took < TOLD, "{took:?}");
@@ -484,14 +574,11 @@ fn a_list_is_told_of_a_release_by_another_client() {
         for keys in [["a", "b"], ["b", "c"], ["c", "a"]] {
             let guard = hold(&fleet, &holder, keys[1]).await;
             let waits = spawn(other.lock_all(keys).ttl(ms(15_000)).wait(ms(30_000)));
-            somebody_waits(&fleet, 0..5).await;
+            somebody_waits(&fleet).await;
             pause(ms(100)).await;
             assert!(guard.release().await.is_freed());
             let _ = told(waits).await.release().await;
-            eventually("nobody waits", SOON, || {
-                (0..5).all(|index| fleet.stat(index, "tracking_total_keys") == 0)
-            })
-            .await;
+            eventually("nobody waits", SOON, || watched(&fleet) == [0; 5]).await;
         }
     });
 }
@@ -507,7 +594,7 @@ fn a_fenced_waiter_is_told_of_every_release_and_of_each_renewal() {
             let held = if held_with_a_token { fenced(&holder) } else { holder.on("r").ttl(ms(1_500)) };
             let guard = held.acquire().await.unwrap();
             let waits = spawn(fenced(&other));
-            somebody_waits(&fleet, 0..5).await;
+            somebody_waits(&fleet).await;
             // Renewed every half a second, whereupon it asks to be told once more.
             pause(ms(1_200)).await;
             assert!(guard.is_valid() && !waits.is_finished());
@@ -530,10 +617,9 @@ fn two_hundred_waiters_are_told_of_what_changes_at_once() {
         let keys: Vec<String> = (0..WAITERS).map(|nth| format!("r{nth}")).collect();
         keys.iter().for_each(|key| fleet.occupy(0..5, key));
         let mut waits: Vec<_> = keys.iter().map(|key| waiter(&client, key)).collect();
-        for index in 0..5 {
-            let tracked = || fleet.stat(index, "tracking_total_keys") == WAITERS as u64;
-            eventually("two hundred waiters", SOON, tracked).await;
-        }
+        // A master that one waiter of a call asks to tell takes note of all keys of that call.
+        let all = 3 * WAITERS as u64;
+        eventually("two hundred waiters", SOON, || watched(&fleet).iter().sum::<u64>() >= all).await;
         let delete: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
         for index in 0..5 {
             assert_eq!(fleet.ask(index, &delete).integer(), Some(200));

@@ -315,7 +315,7 @@ impl Life {
     fn read_clock(&mut self, row: &Row, now: u64) {
         self.clockless = false;
         let (quorum, ttl) = (row.quorum(), row.ttl(row.ttl));
-        self.machine = Attempt::claim(quorum, ttl, MASTER_TIMEOUT, false, Moment::from_nanos(now));
+        self.machine = Attempt::claim(quorum, ttl, MASTER_TIMEOUT, Moment::from_nanos(now));
         while let Some(dispatch) = self.machine.next_dispatch() {
             self.wires[dispatch.to.index()].flights[0].dispatch = dispatch;
         }

@@ -157,7 +157,7 @@ impl World {
 
     pub(crate) fn start(&mut self, row: &Row) {
         let now = Moment::from_nanos(self.now);
-        let machine = Attempt::claim(row.quorum(), row.ttl(row.ttl), MASTER_TIMEOUT, false, now);
+        let machine = Attempt::claim(row.quorum(), row.ttl(row.ttl), MASTER_TIMEOUT, now);
         let machine = if row.fenced { machine.fenced(row.proposals[self.lives.len()]) } else { machine };
         let floor = self.tokens().map(|token| token + 1).max().unwrap_or(0);
         let wire = |run| Wire {

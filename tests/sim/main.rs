@@ -108,12 +108,12 @@ fn a_seed_tells_the_same_story_again() {
 /// The search sees overlaps where there are some: keys deleted by hand, wall clocks set forward.
 #[test]
 fn what_lies_outside_the_promise_is_seen() {
-    let overlaps = (0..60).filter(|seed| {
+    let overlaps = (0..120).filter(|seed| {
         let outcome =
             Run::of(Plan::new(*seed, true), |promise| promise == Promise::Exclusion, Trace::default());
         outcome.breach.is_some()
     });
     let overlaps = overlaps.count();
-    println!("{overlaps} of 60 runs with an overlap");
+    println!("{overlaps} of 120 runs with an overlap");
     assert!(overlaps >= 2, "{overlaps}");
 }

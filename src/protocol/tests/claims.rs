@@ -58,7 +58,7 @@ fn with_two_down_the_first_refusal_ends_it_but_the_reason_waits_for_the_third() 
 
 #[test]
 fn a_claim_that_waits_unsent_is_of_use_until_the_reason_is_known() {
-    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, after(0));
     let asked: Vec<_> = std::iter::from_fn(|| attempt.next_dispatch()).collect();
     let hear = |attempt: &mut Attempt, master: usize, vote: Vote| {
         attempt.on_reply(&asked[master - 1], Reply { vote, link: Some(Link(1)), number: None }, after(MS));
@@ -146,7 +146,7 @@ fn a_grant_whose_process_restarted_before_the_verdict_is_no_vote() {
 
 #[test]
 fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
-    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, true, after(0));
+    let mut attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, after(0)).watching(five().everyone());
     let asked: Vec<_> = std::iter::from_fn(|| attempt.next_dispatch()).collect();
     let wants = |attempt: &Attempt, nanos| attempt.wants(&asked[4], after(nanos));
     assert!(wants(&attempt, 100 * MS - 1) && !wants(&attempt, 100 * MS));
@@ -162,7 +162,7 @@ fn a_claim_waiting_unsent_loses_its_use_with_its_cause() {
 #[test]
 fn claims_taken_back_unsent_are_no_votes_to_wait_for() {
     let four_of_five = five().with_min_votes(4).unwrap();
-    let mut attempt = Attempt::claim(four_of_five, ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    let mut attempt = Attempt::claim(four_of_five, ttl(TTL), MASTER_TIMEOUT, after(0));
     for _ in 0..2 {
         let dispatch = attempt.next_dispatch().unwrap();
         attempt.on_reply(&dispatch, Reply::unsent(Fault::NotConnected("refused".into())), after(0));
@@ -185,7 +185,7 @@ fn a_claim_given_up_at_any_point_is_deleted_wherever_it_may_have_come() {
         scene.time(100 * MS);
         assert_eq!(scene.next(), None);
     }
-    let mut unsent = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0));
+    let mut unsent = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, after(0));
     unsent.abandon(after(0));
     assert_eq!(unsent.next_dispatch(), None, "nothing was asked, nothing is deleted");
 }

@@ -8,7 +8,7 @@ use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::{Fault, Vote};
 
 fn fenced() -> Scene {
-    let attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, false, after(0)).fenced(70);
+    let attempt = Attempt::claim(five(), ttl(TTL), MASTER_TIMEOUT, after(0)).fenced(70);
     let mut scene = Scene::of(attempt);
     assert_eq!(scene.sent(), "Claim m1 m2 m3 m4 m5");
     scene

@@ -81,13 +81,8 @@ fn a_delete_that_failed_is_tried_each_second_until_the_ttl_has_ended_the_key() {
 
 #[test]
 fn a_key_that_was_set_for_longer_than_the_last_extension_lingers_for_longer() {
-    let mut scene = Scene::of(crate::protocol::attempt::Attempt::claim(
-        five(),
-        ttl(30_000),
-        MASTER_TIMEOUT,
-        false,
-        after(0),
-    ));
+    let mut scene =
+        Scene::of(crate::protocol::attempt::Attempt::claim(five(), ttl(30_000), MASTER_TIMEOUT, after(0)));
     scene.sent();
     scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
     scene.attempt.extend(ttl(TTL), scene.now());

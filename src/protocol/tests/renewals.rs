@@ -244,7 +244,7 @@ fn far_masters_that_answer_after_the_retry_still_confirm_the_renewal() {
 
 #[test]
 fn a_shorter_ttl_is_renewed_more_often() {
-    let mut scene = Scene::of(Attempt::claim(five(), ttl(30_000), MASTER_TIMEOUT, false, after(0)));
+    let mut scene = Scene::of(Attempt::claim(five(), ttl(30_000), MASTER_TIMEOUT, after(0)));
     scene.sent();
     scene.all_hear(&[1, 2, 3, 4, 5], &Vote::Granted);
     scene.attempt.watch_over(after(10 * S), Duration::from_secs(10));

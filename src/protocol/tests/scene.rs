@@ -78,7 +78,7 @@ impl Scene {
     }
 
     pub(super) fn claim_of(quorum: Quorum) -> Self {
-        let mut scene = Self::of(Attempt::claim(quorum, ttl(TTL), MASTER_TIMEOUT, false, after(0)));
+        let mut scene = Self::of(Attempt::claim(quorum, ttl(TTL), MASTER_TIMEOUT, after(0)));
         assert_eq!(scene.sent(), "Claim m1 m2 m3 m4 m5");
         scene
     }

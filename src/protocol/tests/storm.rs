@@ -155,8 +155,8 @@ impl Storm {
     fn claim(&mut self, client: usize) {
         if self.world.actors.len() < ATTEMPTS {
             let now = moment(self.world.now);
-            let watch = self.dice.one_in(2);
-            let machine = Attempt::claim(self.quorum, ttl(self.ttl), MASTER_TIMEOUT, watch, now);
+            let watched = self.quorum.everyone().filter(|_| self.dice.one_in(2)).collect();
+            let machine = Attempt::claim(self.quorum, ttl(self.ttl), MASTER_TIMEOUT, now).watching(watched);
             let proposal = if self.dice.one_in(2) { 0 } else { self.world.now / 1_000 + self.skews[client] };
             let fenced = self.dice.one_in(2);
             self.world.actors.push(Actor {

@@ -10,7 +10,7 @@ const LONG: u64 = 3 * S;
 
 /// A claim lost to others on four masters, whose command to m5 was cut off.
 fn cut_off() -> Scene {
-    let claim = Attempt::claim(five(), ttl(LONG / MS), MASTER_TIMEOUT, false, after(0));
+    let claim = Attempt::claim(five(), ttl(LONG / MS), MASTER_TIMEOUT, after(0));
     let mut scene = Scene::of(claim);
     scene.sent();
     scene.all_hear(&[1, 2, 3, 4], &held());

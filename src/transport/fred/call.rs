@@ -78,6 +78,7 @@ impl Call {
                 (Some(key), Act::Release) => (Kind::Release, Request::release(key, ask, scripts)),
                 _ => (Kind::Batch, Request::batch(&self.asks, scripts, run_id)),
             },
+            [old, new] if is_pass(old, new) => (Kind::Batch, Request::pass(old, new, scripts)),
             asks => (Kind::Batch, Request::batch(asks, scripts, run_id)),
         };
         self.kind = kind;
@@ -160,6 +161,16 @@ impl Request {
         Self::Script { script, keys: vec![key.into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
+    fn pass(old: &Ask, new: &Ask, scripts: &Scripts) -> Self {
+        let script = match scripts {
+            Scripts::Loaded { pass, .. } => Script::Loaded(pass.clone()),
+            Scripts::Text => Script::Text(script::PASS),
+        };
+        let ttl = Value::Integer(new.dispatch().ttl.as_millis().into());
+        let args = vec![Value::Bytes(old.holder()), Value::Bytes(new.holder()), ttl];
+        Self::Script { script, keys: old.keys().iter().cloned().map(Key::from).collect(), args }
+    }
+
     fn batch(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let ttl = common_ttl(asks);
@@ -212,6 +223,12 @@ impl Request {
             Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
         }
     }
+}
+
+/// Whether a lock goes from hand to hand: `old` gives back what `new` claims.
+fn is_pass(old: &Ask, new: &Ask) -> bool {
+    let acts = (old.dispatch().act, new.dispatch().act);
+    acts == (Act::Release, Act::Claim) && new.dispatch().fence.is_none() && old.keys() == new.keys()
 }
 
 /// Who signs the keys, and what there is to do with their counters.

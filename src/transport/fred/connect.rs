@@ -155,6 +155,7 @@ pub(super) enum Scripts {
     Loaded {
         act: Str,
         release: Str,
+        pass: Str,
         all: Str,
     },
     /// The master does not let us load scripts.
@@ -164,15 +165,12 @@ pub(super) enum Scripts {
 impl Connection {
     /// Loads the scripts, or finds that they have to be sent each time.
     pub(super) async fn load_scripts(&self) -> Result<Scripts, String> {
-        let load = async |text: &'static str| self.client.script_load::<String, _>(text).await;
-        let loaded = async {
-            let (act, release, all) =
-                (load(script::ACT).await?, load(script::RELEASE).await?, load(script::ALL).await?);
-            Ok(Scripts::Loaded { act: act.into(), release: release.into(), all: all.into() })
-        };
-        match loaded.await {
-            Ok(loaded) => Ok(loaded),
-            Err::<_, Error>(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
+        let load = async |text: &'static str| self.client.script_load::<String, _>(text).await.map(Str::from);
+        let loaded =
+            tokio::try_join!(load(script::ACT), load(script::RELEASE), load(script::PASS), load(script::ALL));
+        match loaded {
+            Ok((act, release, pass, all)) => Ok(Scripts::Loaded { act, release, pass, all }),
+            Err(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
             Err(error) => Err(explain(&error)),
         }
     }

@@ -100,6 +100,10 @@ impl Master {
                     self.part.vote_on(None);
                     down_since = Instant::now();
                     self.fall(Status::Down(end.to_string()));
+                    // What it would have told is lost, and who waits for it must not wait for that.
+                    if let Some(watcher) = self.watcher() {
+                        watcher.on_changed(self.id, None);
+                    }
                 }
                 Err(status) => self.fall(status),
             }
