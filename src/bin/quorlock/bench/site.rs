@@ -36,10 +36,10 @@ impl Site {
         let binary = ServerBinary::find().map_err(|error| error.to_string())?;
         let start =
             |arguments: &[&str]| LocalMaster::start(&binary, arguments).map_err(|error| error.to_string());
-        let single = start(&[])?;
+        // Without the usual pause of five seconds before the first synchronisation, in case more replicas come.
+        let single = start(&["--repl-diskless-sync-delay", "0"])?;
         let port = single.port().to_string();
-        // Without the usual pause before the first synchronisation.
-        let replica = start(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"])?;
+        let replica = start(&["--replicaof", "127.0.0.1", &port])?;
         wait_for(&replica).await?;
         let masters = bed.urls();
         let builder = Redlock::builder().masters(&masters).policy(policy);

@@ -51,8 +51,8 @@ pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
         ways.stretch(millis, *jitter);
         let mut bounds = Bounds::of(entries.iter().map(|entry| entry.masters));
         let slowest = millis.iter().fold(0.0, |most: f64, millis| most.max(*millis)) + jitter;
-        // At least one cycle of the slowest row each.
-        let slice = (0.3 + slowest / 250.0, 0.05 + slowest / 500.0);
+        // At least one cycle of the slowest row each: what is begun is ended.
+        let slice = (0.3 + slowest / 250.0, 0.05 + slowest / 1_000.0);
         let warm_up = set.pace.blocks(4, 2);
         let plan = blocks::Plan { warm_up, ..set.pace.plan(arms.len(), (4, 2), slice) };
         let times = if slowest > 20.0 { set.pace.blocks(3, 2) } else { 15 };
