@@ -30,7 +30,7 @@ fn a_quick_run_fills_the_table_the_object_the_page_and_the_pictures() {
         (folder.path().join("a.json"), folder.path().join("a.html"), folder.path().join("charts"));
     let mut command = quorlock();
     command.args(["bench", "--quick", "--scale", "0.1"]);
-    command.args(["--profile", "loopback,tasks,distance,timeline,rate,handoff"]);
+    command.args(["--profile", "loopback,tasks,distance,timeline,rate,handoff,renewal"]);
     command.arg("--json").arg(&json).arg("--html").arg(&html).arg("--charts").arg(&charts);
     let ended = end(start(&mut command), BENCH_BOUND);
     let table = ended.ok();
@@ -58,6 +58,15 @@ fn a_quick_run_fills_the_table_the_object_the_page_and_the_pictures() {
         let commands = figures.iter().find(|figure| figure["name"] == "commands").unwrap();
         // A release with a claim on five masters, at the least.
         assert!(commands["median"].as_f64().unwrap() >= 5.0, "{row}");
+    }
+    let renewal = section(&report, "renewal");
+    let peers = cfg!(feature = "peers");
+    let watchdogs = ["quorlock, 1000 locks", "rslock, 1000 locks"].into_iter().take(1 + usize::from(peers));
+    let by_hand = ["quorlock", "rslock"].into_iter().take(1 + usize::from(peers));
+    assert_eq!(rows(renewal), watchdogs.chain(by_hand).collect::<Vec<_>>(), "{renewal}");
+    for row in renewal["rows"].as_array().unwrap() {
+        let figures = row["figures"].as_array().unwrap();
+        assert!(figures[0]["name"] == "client CPU" && figures[0]["median"].as_f64().unwrap() > 0.0, "{row}");
     }
     let html = std::fs::read_to_string(html).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));

@@ -2,6 +2,7 @@
 
 use super::chance::Chance;
 use super::report::{Aim, Ratio, Report};
+use super::scenes::renewal::{PEER_WATCHDOG, WATCHDOG};
 use super::sums::Estimate;
 
 struct Asked {
@@ -120,14 +121,29 @@ const ASKED: &[Asked] = &[
     asked("commands a turn there", "handoff", EIGHT, "commands", None, AtMost(60.0)),
     asked("luckiest / unluckiest there", "handoff", EIGHT, "luckiest/unluckiest", None, AtMost(1.5)),
     asked(
-        "client CPU a renewal, 1,000 locks, µs",
+        "client CPU a renewal by hand, 64 at once / rslock",
         "renewal",
-        ("", "1000 locks"),
+        ("64 at once", "quorlock"),
         "client CPU",
-        None,
-        AtMost(6.9),
+        Some("rslock"),
+        AtMost(0.5),
     ),
-    asked("the same, 10,000 locks, µs", "renewal", ("", "10000 locks"), "client CPU", None, AtMost(6.9)),
+    asked(
+        "client CPU a renewal, watchdog, 1,000 locks / rslock of 1,000",
+        "renewal",
+        (WATCHDOG, "quorlock, 1000 locks"),
+        "client CPU",
+        Some(PEER_WATCHDOG),
+        AtMost(0.15),
+    ),
+    asked(
+        "the same, 10,000 locks",
+        "renewal",
+        (WATCHDOG, "quorlock, 10000 locks"),
+        "client CPU",
+        Some(PEER_WATCHDOG),
+        AtMost(0.15),
+    ),
 ];
 
 /// Those that this run can tell of.

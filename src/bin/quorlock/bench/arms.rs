@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorlock::{Guard, Policy, Redlock, Released};
+#[cfg(feature = "peers")]
+use tokio::sync::watch;
 
 use super::bare::{BareFred, Manner};
-use super::contender::{Contender, TTL};
+use super::contender::{Contender, Renewing, TTL};
 
 /// How this library is asked.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,6 +73,12 @@ impl Contender for Ours {
     }
 }
 
+impl Renewing for Ours {
+    async fn renew(&self, lock: &mut Guard) -> Result<(), String> {
+        lock.extend(self.ttl).await.map_err(|error| error.to_string())
+    }
+}
+
 /// `rslock`, its manager shared by all tasks.
 #[cfg(feature = "peers")]
 #[derive(Debug)]
@@ -88,6 +96,15 @@ impl Rslock {
         polling.0.set_retry(u32::MAX, Duration::from_millis(2));
         polling
     }
+
+    /// Holds a lock until told to end, renewed about every `period` by its own watchdog. Whether it was held to the end.
+    pub(crate) async fn keep(&self, key: &str, period: Duration, mut ended: watch::Receiver<bool>) -> bool {
+        // It renews half a second before what it takes for the validity ends: the ttl without a hundredth and 2 ms.
+        let ahead = period + Duration::from_millis(500);
+        let ttl = ahead + ahead.mul_f64(0.0102) + Duration::from_millis(3);
+        let work = async || ended.wait_for(|ended| *ended).await.is_ok();
+        self.0.using(key.as_bytes(), ttl, work).await.unwrap_or(false)
+    }
 }
 
 #[cfg(feature = "peers")]
@@ -100,6 +117,14 @@ impl Contender for Rslock {
 
     async fn release(&self, lock: rslock::Lock) -> Result<(), String> {
         self.0.unlock(&lock).await;
+        Ok(())
+    }
+}
+
+#[cfg(feature = "peers")]
+impl Renewing for Rslock {
+    async fn renew(&self, lock: &mut rslock::Lock) -> Result<(), String> {
+        *lock = self.0.extend(lock, TTL).await.map_err(|error| error.to_string())?;
         Ok(())
     }
 }

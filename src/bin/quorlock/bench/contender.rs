@@ -21,3 +21,8 @@ pub(crate) trait Contender: Send + Sync + 'static {
 
     fn release(&self, lock: Self::Lock) -> impl Future<Output = Result<(), String>> + Send;
 }
+
+/// One whose locks can be renewed by hand.
+pub(crate) trait Renewing: Contender {
+    fn renew(&self, lock: &mut Self::Lock) -> impl Future<Output = Result<(), String>> + Send;
+}

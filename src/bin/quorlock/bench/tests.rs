@@ -94,6 +94,37 @@ fn a_report_reads_back_as_it_was_written() {
     assert_eq!(serde_json::to_value(read).unwrap(), written);
 }
 
+#[test]
+fn a_renewal_is_measured_by_the_peers_of_the_same_run() {
+    let chance = &mut Chance::new();
+    let mut report = report();
+    let mut renewal = Section::new("renewal", "Renewal", "");
+    let mut met = |rows: &[(&str, &str, f64)]| -> Vec<(String, f64, bool)> {
+        renewal.rows.clear();
+        for (group, name, cpu) in rows {
+            renewal.rows.push(Row::new(*group, *name, "").with(
+                "client CPU",
+                "µs/renewal",
+                vec![*cpu; 3],
+                chance,
+            ));
+        }
+        report.sections = vec![renewal.clone()];
+        aims::of(&report, chance).into_iter().map(|aim| (aim.asked, aim.measured.median, aim.met)).collect()
+    };
+    let (by_hand, thousand) = (("64 at once", "quorlock", 7.0), ("watchdog", "quorlock, 1000 locks", 12.0));
+    let ten_thousand = ("watchdog", "quorlock, 10000 locks", 20.0);
+    let peers = [("64 at once", "rslock", 14.0), ("watchdog", "rslock, 1000 locks", 100.0)];
+    let all = met(&[by_hand, thousand, ten_thousand, peers[0], peers[1]]);
+    let found: Vec<_> = all.iter().map(|(asked, ratio, met)| (asked.as_str(), *ratio, *met)).collect();
+    assert_eq!(
+        found,
+        [("at most 0.5", 0.5, true), ("at most 0.15", 0.12, true), ("at most 0.15", 0.2, false)]
+    );
+    // Microseconds of one machine say nothing by themselves.
+    assert_eq!(met(&[by_hand, thousand, ten_thousand]), []);
+}
+
 /// Every element that is opened is closed, in order, and no text holds a bare `<` or `&`.
 fn is_well_formed(markup: &str) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();

@@ -70,7 +70,7 @@ fn hue(section: &Section, row: &Row) -> usize {
         "quorlock" => 0,
         "single" => 1,
         "fred" => 5,
-        "rslock" => 3,
+        name if name.starts_with("rslock") => 3,
         name if name.starts_with("quorlock") || name == "min-votes-4" => 2,
         "single-wait" => 4,
         name => names.iter().position(|known| *known == name).unwrap_or(0) % HUES,

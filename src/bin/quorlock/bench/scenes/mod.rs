@@ -2,6 +2,7 @@
 
 pub(crate) mod contention;
 pub(crate) mod distance;
+mod extension;
 pub(crate) mod faults;
 pub(crate) mod handoff;
 pub(crate) mod process;
