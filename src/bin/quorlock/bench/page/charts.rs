@@ -68,6 +68,7 @@ fn hue(section: &Section, row: &Row) -> usize {
     }
     match row.name.as_str() {
         "quorlock" => 0,
+        name if name.starts_with("quorlock, ") => 0,
         "single" => 1,
         "fred" => 5,
         name if name.starts_with("rslock") => 3,
@@ -81,6 +82,7 @@ fn hue(section: &Section, row: &Row) -> usize {
 fn bars(section: &Section, name: &str, title: &str, figure: &str) -> Chart {
     const ROW: f64 = 30.0;
     const GROUP: f64 = 26.0;
+    const LETTER: f64 = 8.0;
     let rows: Vec<&Row> = section.rows.iter().filter(|row| row.figure(figure).is_some()).collect();
     let mut groups: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     groups.dedup();
@@ -110,7 +112,9 @@ fn bars(section: &Section, name: &str, title: &str, figure: &str) -> Chart {
                 None => String::new(),
             };
             canvas.text("", (0.0, y + 11.0), &row.name);
-            canvas.text("soft end", (WIDTH - 88.0, y + 11.0), beside);
+            // Left of the value, whose unit may be long; a letter of it is this wide at the most.
+            let room = (shown.chars().count() as f64 * LETTER).max(88.0);
+            canvas.text("soft end", (WIDTH - room, y + 11.0), beside);
             canvas.text("end name", (WIDTH, y + 11.0), shown);
             let class = format!("bar k{}", hue(section, row));
             canvas.rect("back", (0.0, y + 16.0), (WIDTH, 8.0), "");
