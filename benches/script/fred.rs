@@ -11,18 +11,7 @@ use ::fred::types::{Builder, Value};
 
 use super::Ask;
 use crate::protocol::fanout::Link;
-use call::Call;
-use connect::Scripts;
-
-/// What a call knows of its connection.
-mod connect {
-    use ::fred::bytes_utils::Str;
-
-    pub(super) enum Scripts {
-        Loaded { act: Str, release: Str, all: Str },
-        Text,
-    }
-}
+use call::{Call, Scripts};
 
 pub(crate) struct Caller {
     client: Client,
@@ -38,7 +27,7 @@ impl Caller {
     pub(crate) fn new() -> Option<Self> {
         let client = Builder::default_centralized().build().ok()?;
         let sha = || Str::from_static("0123456789abcdef0123456789abcdef01234567");
-        let scripts = Scripts::Loaded { act: sha(), release: sha(), all: sha() };
+        let scripts = Scripts::Loaded { act: sha(), release: sha(), pass: sha(), all: sha() };
         Some(Self { client, scripts, run_id: sha() })
     }
 

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::classify;
-use super::connect::Scripts;
 use crate::protocol::fanout::{Act, Link};
 use crate::protocol::votes::{Fault, Vote};
 use crate::transport::{Ask, script};
@@ -23,6 +22,19 @@ pub(super) struct Call {
     pub(super) asks: Vec<Ask>,
     kind: Kind,
     pub(super) sent: Instant,
+}
+
+/// How the scripts are called.
+#[derive(Clone, Debug)]
+pub(super) enum Scripts {
+    Loaded {
+        act: Str,
+        release: Str,
+        pass: Str,
+        all: Str,
+    },
+    /// The master does not let us load scripts.
+    Text,
 }
 
 /// How the master is asked.

@@ -11,6 +11,7 @@ use ::fred::interfaces::{ClientLike, LuaInterface};
 use ::fred::types::{Builder, ConnectHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::call::Scripts;
 use super::classify;
 use super::contact::Contact;
 use super::endpoint::{Encryption, Endpoint};
@@ -147,19 +148,6 @@ async fn connected(client: &Client, task: &mut ConnectionTask) -> Result<(), Str
             },
         }
     }
-}
-
-/// How the scripts are called.
-#[derive(Clone, Debug)]
-pub(super) enum Scripts {
-    Loaded {
-        act: Str,
-        release: Str,
-        pass: Str,
-        all: Str,
-    },
-    /// The master does not let us load scripts.
-    Text,
 }
 
 impl Connection {

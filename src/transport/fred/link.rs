@@ -10,9 +10,9 @@ use ::fred::error::Error;
 use ::fred::types::Value;
 use tokio::time::Instant;
 
-use super::call::{Call, Load};
+use super::call::{Call, Load, Scripts};
 use super::classify;
-use super::connect::{ConnectionTask, Scripts};
+use super::connect::ConnectionTask;
 use super::outbox::Outbox;
 use crate::protocol::fanout::Link;
 use crate::protocol::votes::{Fault, Vote};
