@@ -107,8 +107,8 @@ impl<'a> Waiting<'a> {
         loop {
             // Anew each time: the last answers may have come in since.
             let tally = lost.look(|attempt, _| attempt.tally());
-            let waits = |master| self.watched.contains(master) && tally.vote(master).is_none();
-            let settled = Instant::now() >= all_heard || !self.shared.quorum.everyone().any(waits);
+            let is_heard = |master| tally.vote(master).is_some();
+            let settled = Instant::now() >= all_heard || self.watched.into_iter().all(is_heard);
             let latest =
                 if settled { answered + self.longest_pause(verdict, &tally, dice) } else { all_heard };
             let until = match tally.free_in(freed) {

@@ -292,7 +292,10 @@ fn masters_that_die_between_claim_and_release_hold_up_no_waiter() {
         let guard = hold(&fleet, &holder, "r").await;
         let waits = waiter(&other, "r");
         somebody_waits(&fleet).await;
-        fleet.kill([0, 4]);
+        // One that was to tell, and one that was not.
+        let (telling, others): (Vec<_>, Vec<_>) =
+            watched(&fleet).into_iter().enumerate().partition(|(_, keys)| *keys > 0);
+        fleet.kill([telling[0].0, others[0].0]);
         pause(ms(100)).await;
         assert!(guard.release().await.is_freed());
         let guard = told(waits).await;
