@@ -33,6 +33,15 @@ impl Plan {
     }
 }
 
+/// Each of so many twice, in the order of one block.
+pub(crate) fn there_and_back(count: usize, chance: &mut Chance) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    chance.shuffle(&mut order);
+    order.extend_from_within(..);
+    order[count..].reverse();
+    order
+}
+
 /// All arms against each other; and what else is to be measured within each block.
 pub(crate) async fn side_by_side(
     arms: &[Arm],
@@ -52,10 +61,8 @@ pub(crate) async fn side_by_side(
         if stop::is_raised() {
             break;
         }
-        let mut order: Vec<usize> = (0..arms.len()).collect();
-        chance.shuffle(&mut order);
         let mut block: Vec<Slice> = arms.iter().map(|_| Slice::default()).collect();
-        for &nth in order.iter().chain(order.iter().rev()) {
+        for nth in there_and_back(arms.len(), chance) {
             block[nth].add(slice::run(&arms[nth], tasks, until).await?);
         }
         within().await?;

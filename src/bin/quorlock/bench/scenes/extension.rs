@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::super::arms::{Arm, Kind};
+use super::super::blocks::there_and_back;
 use super::super::contender::Renewing;
 use super::super::report::Row;
 use super::super::slice::cpu_time;
@@ -44,10 +45,8 @@ pub(super) async fn rows(set: &mut Set) -> Result<Vec<Row>, String> {
         if stop::is_raised() {
             break;
         }
-        let mut order: Vec<usize> = (0..arms.len()).collect();
-        set.chance.shuffle(&mut order);
         let mut block: Vec<Spent> = arms.iter().map(|_| Spent::default()).collect();
-        for &nth in order.iter().chain(order.iter().rev()) {
+        for nth in there_and_back(arms.len(), &mut set.chance) {
             let Spent { cpu, wall, renewals } = slice(&arms[nth], time).await?;
             block[nth].cpu += cpu;
             block[nth].wall += wall;
