@@ -26,6 +26,7 @@ use quorlock::transport::memory::Master;
 const ACT: &str = include_str!("../src/transport/lua/act.lua");
 const ALL_OR_NONE: &str = include_str!("../src/transport/lua/all.lua");
 const PASS: &str = include_str!("../src/transport/lua/pass.lua");
+const LINE: &str = include_str!("../src/transport/lua/line.lua");
 /// A step that takes longer tells nothing.
 const LONGEST_STEP: u64 = 3;
 
@@ -389,6 +390,9 @@ const fn letter(act: Act) -> &'static str {
         Act::Renew => "x",
         Act::Heal => "h",
         Act::Release => "d",
+        Act::QueueUp => "q",
+        Act::Overtake => "o",
+        Act::Leave => "l",
     }
 }
 
@@ -785,6 +789,50 @@ fn locks_on_several_keys_of_one_call_follow_each_other() {
         (Act::Claim, &[3, 4], THEM, 800),
     ];
     run_all(&bed(), "lists", 7, &[Step::Hash(6), Step::All(acts), Step::Look]);
+}
+
+/// Who stands where in which line, and what is answered to him; several acts in one call as well.
+#[test]
+fn lines_are_kept_alike() {
+    let bed = bed();
+    let mut wire = bed[0].wire().expect("the master is up");
+    let mut master = Master::default();
+    let mut dice = Dice(7);
+    let lines = ["quorlock:line:a", "quorlock:line:b"];
+    for nth in 0..600 {
+        let acts: Vec<_> = (0..=dice.roll(3))
+            .map(|_| {
+                let act = dice.of(&[Act::QueueUp, Act::QueueUp, Act::QueueUp, Act::Overtake, Act::Leave]);
+                let line = dice.of(&lines);
+                (act, format!("{line}:bell:{}", dice.roll(5)), line)
+            })
+            .collect();
+        let (count, letters) =
+            (acts.len().to_string(), acts.iter().map(|(act, ..)| letter(*act)).collect::<String>());
+        let words = ["EVAL", LINE, &count].into_iter().chain(acts.iter().map(|(_, bell, _)| bell.as_str()));
+        let words: Vec<_> =
+            words.chain([letters.as_str()]).chain(acts.iter().map(|(_, _, line)| *line)).collect();
+        let Reply::Array(said) = wire.command(&words).expect("an answer") else { panic!("no list") };
+        for ((act, bell, line), said) in acts.iter().zip(&said) {
+            let (bell, line) = (Bytes::from(bell.clone()), Bytes::from(*line));
+            let (vote, number) = master.execute_fenced((*act, None), &bell, &line, whole(1_000), moment(nth));
+            assert_eq!(
+                numbered(said, self::vote),
+                Answer::Numbered(vote, number),
+                "{act:?} after {nth} calls"
+            );
+        }
+    }
+    for bell in 0..5 {
+        for line in lines {
+            let bell = format!("{line}:bell:{bell}");
+            assert_eq!(wire.command(&["EXISTS", &bell]).expect("an answer"), Reply::Integer(0));
+        }
+    }
+    for line in lines {
+        let ttl = wire.command(&["PTTL", line]).expect("an answer").integer().expect("a time");
+        assert!((1..=60_000).contains(&ttl) || ttl == -2, "{line} stays for {ttl} ms");
+    }
 }
 
 /// Seeded sequences, with short ttls and pauses that end about when a key does.

@@ -100,7 +100,7 @@ async fn two_thousand_waiters_of_as_many_resources_are_told_one_by_one() {
         });
     }
     sleep(millis(1_000)).await;
-    assert_eq!(network.done().len() - before, 10 * WAITERS, "one plain claim each, and one that watches");
+    assert_eq!(network.done().len() - before, 11 * WAITERS, "two claims each, and a place in line");
     let began = Instant::now();
     for guard in guards {
         let _ = guard.release().await;
@@ -108,8 +108,8 @@ async fn two_thousand_waiters_of_as_many_resources_are_told_one_by_one() {
     waiters.join_all().await;
     assert!(began.elapsed() < millis(5_000), "{:?}", began.elapsed());
     sleep(millis(10)).await;
-    // The release by the holder; then a claim, and its release.
-    assert_eq!(network.done().len() - before, (10 + 5 + 10) * WAITERS);
+    // The release by the holder; then a claim, its release, and out of the line.
+    assert_eq!(network.done().len() - before, (11 + 5 + 11) * WAITERS);
 }
 
 // Rule 16
@@ -127,7 +127,8 @@ async fn a_release_between_the_plain_claim_and_the_watching_one_is_not_missed() 
     network.set(0..5, Weather::far(10, 10));
     let began = Instant::now();
     let next = waits.await.expect("no panic").expect("free");
-    assert!(began.elapsed() <= millis(40), "{:?}", began.elapsed());
+    // What is left of the plain claim, and two round trips: in line, and the claim that watches.
+    assert!(began.elapsed() <= millis(50), "{:?}", began.elapsed());
     assert_eq!(count(&network, &[Act::Watch]), 3);
     drop(next);
 }
@@ -232,13 +233,17 @@ async fn who_waits_asks_again_when_anything_may_have_changed_on_enough_masters()
     let before = count(&network, &CLAIMS);
     (0..3).for_each(|master| network.lag(master));
     sleep(millis(100)).await;
-    assert_eq!(count(&network, &CLAIMS) - before, 10, "each asks once more");
+    assert_eq!(
+        count(&network, &CLAIMS) - before,
+        15,
+        "each asks once more, and the first in line to be told"
+    );
     // It is, and nobody is told.
     (0..5).for_each(|master| drop(network.forget_watches(master)));
     let _ = guard.release().await;
     (0..2).for_each(|master| network.lag(master));
     sleep(millis(1_000)).await;
-    assert_eq!(count(&network, &CLAIMS) - before, 10, "two masters are too few");
+    assert_eq!(count(&network, &CLAIMS) - before, 15, "two masters are too few");
     let began = Instant::now();
     network.lag(2);
     for waits in waits {

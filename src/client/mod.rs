@@ -18,7 +18,11 @@ mod keeper;
 
 mod queue;
 
+mod lately;
+
 mod turn;
+
+mod standing;
 
 mod shared;
 
@@ -27,6 +31,8 @@ mod handle;
 mod drive;
 
 mod wait;
+
+mod watch;
 
 pub mod guard;
 

@@ -4,7 +4,8 @@
 //! lock of this client stands in the way the contender waits too: it is told when the release is on its way, and its
 //! claim then follows the release on every connection.
 //!
-//! So the lock could go round within one client for as long as anybody in it waits, and other clients would never see it
+//! Clients stand in a [line](super::standing) as well, in which the contender has the client's place. But within one
+//! client the lock could go round for as long as anybody in it waits, and other clients would never see it
 //! free. From time to time the contender therefore lets a moment pass after a release, in which others can claim.
 //!
 //! A list of several resources has a line of its own and is in no other. Whoever waits for one of its resources alone
@@ -20,6 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::lately::{Crowds, Lately};
 use crate::protocol::quorum::{MasterId, MasterSet};
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::Tally;
@@ -35,6 +37,8 @@ pub(crate) struct Queue {
 pub(super) struct Book {
     pub(super) places: HashMap<Bytes, Place>,
     lists: HashMap<Resources, Line>,
+    pub(super) lately: Lately,
+    pub(super) crowds: Crowds,
     pub(super) tickets: u64,
 }
 
@@ -67,7 +71,23 @@ pub(super) struct Contender {
     pub(super) ticket: u64,
     /// Masters that have become free, or may have, since the contender last claimed.
     pub(super) freed: MasterSet,
+    pub(super) bell: Bell,
     pub(super) waker: Option<Waker>,
+}
+
+/// Whether the master that keeps the line has called this client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bell {
+    Silent,
+    Rung,
+    /// A connection ended by which it may have been.
+    Missed,
+}
+
+impl Contender {
+    pub(super) const fn new(ticket: u64) -> Self {
+        Self { ticket, freed: MasterSet::EMPTY, bell: Bell::Silent, waker: None }
+    }
 }
 
 impl Queue {
@@ -89,19 +109,52 @@ impl Queue {
     /// That lock is over, and its release, if there is one, handed over to `everyone`. Whether a contender heard it.
     pub(crate) fn let_go(&self, resources: &Resources, everyone: MasterSet) -> bool {
         let mut woken = Vec::new();
-        let mut book = self.book();
+        let mut guard = self.book();
+        let book = &mut *guard;
         for key in resources.keys() {
             let Some(place) = book.places.get_mut(key) else { continue };
             place.held = place.held.saturating_sub(1);
             if place.held == 0 {
+                if let Some(since) = place.kept_since
+                    && place.line.is_empty()
+                {
+                    book.lately.left(key, since, place.round_trip);
+                }
                 book.told(key, everyone, &mut woken);
                 book.tidy(key);
             }
         }
-        drop(book);
+        drop(guard);
         let is_heard = !woken.is_empty();
         wake(woken);
         is_heard
+    }
+
+    /// The bell for `resource` rang: this client is the first that waits for it, on some master.
+    pub(crate) fn on_bell(&self, resource: &[u8]) {
+        let mut book = self.book();
+        let contender = book.places.get_mut(resource).and_then(|place| place.line.contender.as_mut());
+        let waker = contender.and_then(|contender| {
+            contender.bell = Bell::Rung;
+            contender.waker.take()
+        });
+        drop(book);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// This client had to stand in line for `resource`, and then made the claim that took so long.
+    pub(crate) fn stood(&self, resource: &Bytes, took: Duration) {
+        self.book().crowds.note(resource, took);
+    }
+
+    /// Whether others may well stand in line for `resource`, while this client does not keep it: how long a claim of
+    /// it took then.
+    pub(crate) fn crowd(&self, resource: &[u8]) -> Option<Duration> {
+        let book = self.book();
+        let is_kept = book.places.get(resource).is_some_and(|place| place.kept_since.is_some());
+        book.crowds.at(resource).filter(|_| !is_kept)
     }
 
     /// Something changed on `master`: the key of `resource`, or without one nobody knows what.
@@ -114,7 +167,14 @@ impl Queue {
             None => {
                 let Book { places, lists, .. } = &mut *book;
                 let lines = places.values_mut().map(|place| &mut place.line).chain(lists.values_mut());
-                woken.extend(lines.filter_map(|line| line.told(masters)));
+                woken.extend(lines.filter_map(|line| {
+                    if let Some(contender) = &mut line.contender
+                        && contender.bell == Bell::Silent
+                    {
+                        contender.bell = Bell::Missed;
+                    }
+                    line.told(masters)
+                }));
             }
         }
         drop(book);
@@ -200,11 +260,7 @@ impl Line {
             return None;
         }
         let next = self.behind.pop_first();
-        self.contender = next.as_ref().map(|(ticket, _)| Contender {
-            ticket: *ticket,
-            freed: MasterSet::EMPTY,
-            waker: None,
-        });
+        self.contender = next.as_ref().map(|(ticket, _)| Contender::new(*ticket));
         next.and_then(|(_, waker)| waker)
     }
 }

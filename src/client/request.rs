@@ -104,7 +104,8 @@ impl LockRequest {
     ///
     /// After a failure or a cancellation no reachable master keeps a key. The one exception: a master whose
     /// connection broke with our command unanswered may still execute it from its buffers. Its key is deleted on the
-    /// next connection at once, again after a second and after the ttl, and at the latest its ttl ends it.
+    /// next connection at once, again after a second and after the ttl, and at the latest its ttl ends it. Who waited and
+    /// could not tell the master that keeps the line leaves his place there, for a minute at most.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         let shared = self.handle.shared();
         self.resources.check()?;
@@ -113,7 +114,7 @@ impl LockRequest {
         if self.fenced && !shared.transport.can_fence() {
             return Err(RequestError::NoFencing.into());
         }
-        let mut waiting = Waiting::begin(shared, &self.resources, self.wait);
+        let mut waiting = Waiting::begin(shared, &self.resources, self.wait, ttl);
         let mut uncounted = MasterSet::EMPTY;
         loop {
             waiting.turn().await?;
@@ -130,6 +131,7 @@ impl LockRequest {
             let terms = Terms { ttl, watched, label: label.as_ref(), fenced: self.fenced };
             let lost = match drive::claim(shared, &self.resources, terms).await {
                 Ok(stake) => {
+                    waiting.served(&stake);
                     if self.fenced {
                         // Not waited for: these were not needed.
                         let doubted = uncounted_of(&stake.look(|attempt, _| attempt.tally()));

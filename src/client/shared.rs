@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) label: Label,
     pub(crate) keeper: Keeper,
     pub(crate) queue: Queue,
+    /// What the names of this client's bells begin with.
+    pub(crate) bells: Bytes,
     pub(crate) events: Events,
     closed: AtomicBool,
     pub(crate) closing: Notify,
@@ -50,6 +53,7 @@ impl Shared {
     ) -> Self {
         Self {
             masters: transport.masters().into(),
+            bells: format!("quorlock:bell:{}:", entropy.uuid().simple()).into(),
             transport,
             quorum,
             policy,
@@ -162,6 +166,9 @@ impl LinkWatcher for Shared {
     }
 
     fn on_changed(&self, master: MasterId, resource: Option<&[u8]>) {
-        self.queue.on_changed(master, resource);
+        match resource.and_then(|key| key.strip_prefix(&*self.bells)) {
+            Some(resource) => self.queue.on_bell(resource),
+            None => self.queue.on_changed(master, resource),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::queue::{Contender, Queue};
+use super::queue::{Bell, Book, Contender, Queue};
 use crate::protocol::quorum::MasterSet;
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::Tally;
@@ -30,7 +30,7 @@ impl<'a> Turn<'a> {
         let ticket = book.tickets;
         let line = book.line_made(resources);
         if line.contender.is_none() {
-            line.contender = Some(Contender { ticket, freed: MasterSet::EMPTY, waker: None });
+            line.contender = Some(Contender::new(ticket));
         } else {
             line.behind.insert(ticket, None);
         }
@@ -55,15 +55,27 @@ impl<'a> Turn<'a> {
         Poll::Pending
     }
 
-    /// How long to let others claim first, if it is time for that. Asked once, right before a claim.
+    /// How long to let others claim first, if it is time for that; then it is also time to stand in line. Asked right
+    /// before a claim. Where this client left the lock for a moment, others could claim then, and need no time.
     pub(crate) fn steps_aside(&self) -> Option<Duration> {
         let mut book = self.queue.book();
+        let Book { places, lately, crowds, .. } = &mut *book;
         let mut aside = None;
         for key in self.resources.keys() {
-            if let Some(place) = book.places.get_mut(key)
-                && place.kept_since.take_if(|since| since.elapsed() >= ROUND).is_some()
+            let Some(place) = places.get_mut(key) else { continue };
+            if place.kept_since.is_none() && crowds.at(key).is_some() {
+                // It stands in line in any case.
+                continue;
+            }
+            let mut time = ASIDE + place.round_trip * 2;
+            if place.kept_since.is_none()
+                && let Some((since, round_trip)) = lately.kept(key, ASIDE)
             {
-                aside = aside.max(Some(ASIDE + place.round_trip * 2));
+                time = Duration::ZERO;
+                (place.kept_since, place.round_trip) = (Some(since), round_trip);
+            }
+            if place.kept_since.take_if(|since| since.elapsed() >= ROUND).is_some() {
+                aside = aside.max(Some(time));
             }
         }
         aside
@@ -88,6 +100,28 @@ impl<'a> Turn<'a> {
             }
             Some(contender) => Poll::Ready(contender.freed),
             // Only a contender asks.
+            None => Poll::Pending,
+        }
+    }
+
+    /// A bell that rings from now on counts.
+    pub(crate) fn forget_bell(&self) {
+        if let Some(contender) =
+            self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
+        {
+            contender.bell = Bell::Silent;
+        }
+    }
+
+    /// Ready once the bell rang, or a connection ended by which it may have: whether it rang.
+    pub(crate) fn poll_bell(&self, cx: &Context<'_>) -> Poll<bool> {
+        let mut book = self.queue.book();
+        match book.line(self.resources).and_then(|line| line.contender.as_mut()) {
+            Some(contender) if contender.bell == Bell::Silent => {
+                contender.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(contender) => Poll::Ready(contender.bell == Bell::Rung),
             None => Poll::Pending,
         }
     }

@@ -1,9 +1,7 @@
-//! Waiting for a lock: the turn in the client's own line, then the masters.
+//! Waiting for a lock: the turn in the client's own line, then in the line of clients, then for the masters.
 //!
-//! Whoever was refused knows from the refusal until when the key stays, and is told by the master when it changes. It
-//! claims again once w masters may be free: those that granted, those told of since, and those where the key has
-//! expired. Nothing rests on being told: after the longest pause of the back-off it claims in any case. Where masters
-//! do not tell, the pauses begin short and grow up to that.
+//! A claim is plain, and so is the one of who was called to a lock that is free. Refused, it knows no more than that, and
+//! stands in line; then it claims so that the masters [tell](super::watch) who has the key, and when it changes.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,8 +12,10 @@ use tokio::time::{Instant, sleep_until};
 use super::error::AcquireError;
 use super::shared::Shared;
 use super::stake::Stake;
+use super::standing::{LONGEST_PAUSE, Standing};
 use super::turn::{Obstacle, Turn};
-use crate::protocol::quorum::{MasterId, MasterSet};
+use crate::protocol::quorum::MasterSet;
+use crate::protocol::request::Ttl;
 use crate::protocol::verdict::Verdict;
 use crate::protocol::votes::{Incumbent, Remaining, Tally, Vote};
 use crate::transport::Resources;
@@ -23,38 +23,87 @@ use crate::transport::Resources;
 /// Nobody waits longer; a timer could not say so.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// How the next claim is made, or the last was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// Without knowing who has the key.
+    Plain,
+    /// So that the masters tell who has it, and when that changes.
+    Watching,
+    /// For a key that is told to be free, by the first in line: it gets it as a rule, and has nothing to watch.
+    Called,
+}
+
 /// One acquisition that may have to wait. Dropped, it gives up its place in the line.
 pub(crate) struct Waiting<'a> {
-    shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Arc<Shared>,
     resources: &'a Resources,
     /// `None` with a wait of zero, which joins no line: it makes its one claim whoever waits.
-    turn: Option<Turn<'a>>,
+    pub(super) turn: Option<Turn<'a>>,
     began: Instant,
-    end: Instant,
-    claims: u32,
-    /// Who is asked to tell.
-    watched: MasterSet,
+    pub(super) end: Instant,
+    pub(super) claims: u32,
+    /// Among the clients that wait, once there was a refusal. Several resources have no such line.
+    standing: Option<Standing>,
+    ttl: Ttl,
+    /// Who is asked to tell, by claims that watch.
+    pub(super) watched: MasterSet,
+    claim: Claim,
+    /// Whether it stands in line, as far as it knows: where no master keeps one, all who are told claim.
+    pub(super) in_line: bool,
+    /// Whether others stood before it when it last asked, and seemed not to come.
+    behind: bool,
+    /// Whether a lock that was told to be free was not: others may have it from hand to hand.
+    outrun: bool,
+    /// Whether it was said that the key never expires.
+    warned: bool,
     /// Claims in a row that got some of the masters and not enough: others claim at the same time.
-    splits: u32,
+    pub(super) splits: u32,
 }
 
 impl<'a> Waiting<'a> {
-    pub(crate) fn begin(shared: &'a Arc<Shared>, resources: &'a Resources, wait: Duration) -> Self {
+    pub(crate) fn begin(shared: &'a Arc<Shared>, resources: &'a Resources, wait: Duration, ttl: Ttl) -> Self {
         let began = Instant::now();
         let turn = (!wait.is_zero()).then(|| Turn::join(&shared.queue, resources));
         let end = began + wait.min(LONGEST_WAIT);
         let watched = MasterSet::EMPTY;
-        Self { shared, resources, turn, began, end, claims: 0, watched, splits: 0 }
+        Self {
+            shared,
+            resources,
+            turn,
+            began,
+            end,
+            claims: 0,
+            standing: None,
+            ttl,
+            watched,
+            claim: Claim::Plain,
+            in_line: false,
+            behind: false,
+            outrun: false,
+            warned: false,
+            splits: 0,
+        }
     }
 
     /// The masters to ask, with the next claim, for whom it waits and to be told: none with the first, which is plain.
     pub(crate) const fn watched(&self) -> MasterSet {
-        self.watched
+        if matches!(self.claim, Claim::Watching) { self.watched } else { MasterSet::EMPTY }
+    }
+
+    /// It has the lock: the next client in line is called.
+    pub(crate) fn served(&mut self, won: &Stake) {
+        if self.standing.take().is_some_and(|standing| standing.served(self.behind))
+            && let Some(key) = self.resources.single()
+        {
+            self.shared.queue.stood(key, won.look(|attempt, now| now.since(attempt.began())));
+        }
     }
 
     /// Waits until it is for this one to claim.
     pub(crate) async fn turn(&mut self) -> Result<(), AcquireError> {
         let Some(turn) = &self.turn else { return Ok(()) };
+        let mut kept_long = false;
         loop {
             let closing = self.shared.closing.notified();
             if self.shared.is_closed() {
@@ -67,15 +116,27 @@ impl<'a> Waiting<'a> {
                 () = sleep_until(self.end) => return Err(self.not_come(turn)),
             }
             let Some(aside) = turn.steps_aside() else { break };
+            kept_long = true;
             self.pause(Instant::now() + aside).await?;
         }
-        turn.forget_freed();
+        if self.claims == 0
+            && let Some(key) = self.resources.single()
+            && let Some(took) = self.shared.queue.crowd(key).or(kept_long.then_some(Duration::ZERO))
+            && self.stand(took).await?
+        {
+            // Those who wait would find it taken by one who came later.
+            self.claim = Claim::Watching;
+            self.watched = self.tellers(self.shared.quorum.everyone());
+        }
+        if let Some(turn) = &self.turn {
+            turn.forget_freed();
+        }
         Ok(())
     }
 
     /// Waits, after a claim that was `lost`, until it is time for the next; an error if there is none.
     pub(crate) async fn sit_out(&mut self, lost: &Stake) -> Result<(), AcquireError> {
-        self.wait_after(lost).await?;
+        self.claim = self.wait_after(lost).await?;
         // The last answers may have come in since.
         let tally = lost.look(|attempt, _| attempt.tally());
         self.warn_if_endless(&tally);
@@ -83,112 +144,87 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    async fn wait_after(&mut self, lost: &Stake) -> Result<(), AcquireError> {
+    async fn wait_after(&mut self, lost: &Stake) -> Result<Claim, AcquireError> {
         let (verdict, tally, took) =
             lost.look(|attempt, now| (attempt.verdict(), attempt.tally(), now.since(attempt.began())));
         let verdict = verdict.unwrap_or(Verdict::NoQuorum);
         let answered = Instant::now();
         self.claims += 1;
-        let Some(turn) = self.turn.as_ref().filter(|_| answered < self.end) else {
-            return Err(self.give_up(verdict, tally));
-        };
-        turn.tell_last(verdict, &tally);
-        let split = verdict == Verdict::Contended && !tally.granted().is_empty();
-        self.splits = if split { self.splits + 1 } else { 0 };
-        if self.claims == 1 && verdict == Verdict::Contended {
-            // All that is known is that it is busy: ask by whom, and to be told.
-            return self.pause(if split { answered + self.jitter() } else { answered }).await;
+        match &self.turn {
+            Some(turn) if answered < self.end => turn.tell_last(verdict, &tally),
+            _ => return Err(self.give_up(verdict, tally)),
         }
-        let dice = self.shared.entropy.dice();
-        let expired = answered + Duration::from_micros(1_000 + dice % 10_000);
-        // The verdict may be that of others than those who are to tell.
-        let all_heard = answered + took + Duration::from_millis(1);
-        let mut freed = MasterSet::EMPTY;
+        let contended = verdict == Verdict::Contended;
+        let split = contended && !tally.granted().is_empty();
+        self.splits = if split { self.splits + 1 } else { 0 };
+        if contended && self.claim != Claim::Watching {
+            self.outrun |= self.claim == Claim::Called;
+            if self.watched.is_empty() {
+                self.watched = self.to_watch(&tally);
+            }
+            // All that is known is that it is busy: stand in line, then ask by whom, and to be told.
+            let is_first = self.stand(took).await?;
+            if split {
+                self.pause(Instant::now() + self.jitter()).await?;
+            }
+            return Ok(if is_first { Claim::Watching } else { Claim::Plain });
+        }
+        let is_free = self.until_free(lost, verdict, answered, took).await?;
+        Ok(if is_free && self.in_line && !self.outrun { Claim::Called } else { Claim::Watching })
+    }
+
+    /// Waits until this client is the first in line, or for so long that who stands before it seems not to come. Whether
+    /// it is. To ask takes about as long as a claim `took`.
+    async fn stand(&mut self, took: Duration) -> Result<bool, AcquireError> {
+        let (Some(turn), Some(key)) = (&self.turn, self.resources.single()) else { return Ok(true) };
+        let nowhere = || Standing::nowhere(self.shared, key, self.ttl);
+        let standing = self.standing.get_or_insert_with(nowhere);
+        let patience = took * 2 + Duration::from_millis(20);
+        let mut stood_before = u64::MAX;
+        self.behind = false;
         loop {
-            // Anew each time: the last answers may have come in since.
-            let tally = lost.look(|attempt, _| attempt.tally());
-            let is_heard = |master| tally.vote(master).is_some();
-            let settled = Instant::now() >= all_heard || self.watched.into_iter().all(is_heard);
-            let latest =
-                if settled { answered + self.longest_pause(verdict, &tally, dice) } else { all_heard };
-            let until = match tally.free_in(freed) {
-                Some(Duration::ZERO) if !freed.is_empty() => {
-                    return self.pause(Instant::now() + self.jitter()).await;
-                }
-                Some(left) if !left.is_zero() => latest.min(expired + left),
-                _ => latest,
-            };
+            turn.forget_bell();
+            let before = standing.queue_up(self.end.min(Instant::now() + patience)).await;
+            self.in_line = before.is_some();
+            let before = before.unwrap_or(0);
+            if before == 0 {
+                return Ok(true);
+            }
+            self.behind = before >= stood_before;
+            if self.behind || Instant::now() >= self.end {
+                return Ok(false);
+            }
+            stood_before = before;
+            // The farther back, the less it matters that this one looks after the line.
+            let pause = self.shared.policy.backoff(u32::MAX, self.shared.entropy.dice());
+            let pause = pause.saturating_mul(u32::try_from(before.min(16)).unwrap_or(1));
+            let latest = self.end.min(Instant::now() + pause.min(LONGEST_PAUSE));
             tokio::select! {
                 biased;
-                told = poll_fn(|cx| turn.poll_freed(freed, cx)) => freed = told,
-                over = self.pause(until) => {
-                    over?;
-                    if settled || until < all_heard || self.end <= all_heard {
-                        return Ok(());
+                called = poll_fn(|cx| turn.poll_bell(cx)) => {
+                    if called {
+                        return Ok(true);
                     }
+                    stood_before = u64::MAX;
                 }
+                over = pause_until(self.shared, latest) => over?,
             }
         }
     }
 
     /// Sleeps, at most until the wait ends: the last claim is made then.
-    async fn pause(&self, until: Instant) -> Result<(), AcquireError> {
-        let closing = self.shared.closing.notified();
-        if self.shared.is_closed() {
-            return Err(AcquireError::Closed);
-        }
-        let until = until.min(self.end);
-        if until <= Instant::now() {
-            return Ok(());
-        }
-        tokio::select! {
-            biased;
-            () = closing => Err(AcquireError::Closed),
-            () = sleep_until(until) => Ok(()),
-        }
-    }
-
-    /// Spreads those who are told at the same moment, the more the oftener they got into each other's way: the first
-    /// time every other claims at once, and timers are no finer than a millisecond.
-    fn jitter(&self) -> Duration {
-        let dice = self.shared.entropy.dice();
-        if self.splits == 0 && dice.is_multiple_of(2) {
-            return Duration::ZERO;
-        }
-        Duration::from_micros((dice / 2) % (1_000 << self.splits.min(8)))
-    }
-
-    /// w masters that answered the last claim: once each of these granted or told, w may be free. More would tell the
-    /// same, and to hear it costs each that waits more than anything else. Those that are watched already stay, since
-    /// they were the quickest to refuse the first claim. All masters, if fewer can tell.
-    fn to_watch(&self, tally: &Tally) -> MasterSet {
-        let tells = |master: &MasterId| self.shared.transport.tells(*master);
-        let able: MasterSet = tally.granted().chain(tally.held()).filter(tells).collect();
-        let needed = self.shared.quorum.needed();
-        let stay: MasterSet = able.filter(|master| self.watched.contains(*master)).collect();
-        let chosen =
-            able.fold(stay, |chosen, more| if chosen.len() < needed { chosen.with(more) } else { chosen });
-        if chosen.len() < needed { self.shared.quorum.everyone() } else { chosen }
-    }
-
-    /// The longest pause before the next claim. Where enough masters will tell, it is there for what is not told.
-    fn longest_pause(&self, verdict: Verdict, tally: &Tally, dice: u64) -> Duration {
-        let tells =
-            |master: &MasterId| self.watched.contains(*master) && self.shared.transport.tells(*master);
-        let telling = tally.held().filter(tells).count();
-        let told =
-            verdict == Verdict::Contended && telling + tally.granted().len() >= self.shared.quorum.needed();
-        let step = if told { u32::MAX } else { self.claims - 1 };
-        self.shared.policy.backoff(step, dice)
+    pub(super) async fn pause(&self, until: Instant) -> Result<(), AcquireError> {
+        pause_until(self.shared, until.min(self.end)).await
     }
 
     /// A key without a ttl is nobody's lock, and never expires by itself.
-    fn warn_if_endless(&self, tally: &Tally) {
+    fn warn_if_endless(&mut self, tally: &Tally) {
         let endless = |vote: Option<&Vote>| {
             matches!(vote, Some(Vote::Held(Incumbent { remaining: Remaining::Forever, .. })))
         };
         let on = tally.iter().filter(|(_, vote)| endless(*vote)).count();
-        if self.claims == 2 && on >= self.shared.quorum.blocking() {
+        if !self.warned && on >= self.shared.quorum.blocking() {
+            self.warned = true;
             let resource = self.resources.field();
             tracing::warn!(
                 resource,
@@ -215,5 +251,21 @@ impl<'a> Waiting<'a> {
             Verdict::NoQuorum => AcquireError::NoQuorum(refusal),
             Verdict::TooLate | Verdict::Won => AcquireError::TooLate(refusal),
         }
+    }
+}
+
+/// Sleeps, unless the client is closed.
+async fn pause_until(shared: &Shared, until: Instant) -> Result<(), AcquireError> {
+    let closing = shared.closing.notified();
+    if shared.is_closed() {
+        return Err(AcquireError::Closed);
+    }
+    if until <= Instant::now() {
+        return Ok(());
+    }
+    tokio::select! {
+        biased;
+        () = closing => Err(AcquireError::Closed),
+        () = sleep_until(until) => Ok(()),
     }
 }

@@ -139,7 +139,7 @@ impl Attempt {
         let (round, stamp) = match act {
             Act::Claim | Act::Watch | Act::Raise => (1, self.started),
             Act::Renew | Act::Heal => (self.renewal.round, self.renewal.stamp),
-            Act::Release => (self.round, self.started),
+            Act::Release | Act::QueueUp | Act::Overtake | Act::Leave => (self.round, self.started),
         };
         Some(Dispatch { to, act, round, stamp, ttl: self.ttl, urgent, fence })
     }
@@ -158,6 +158,7 @@ impl Attempt {
             Act::Renew => self.on_renewed(dispatch, reply.vote, now),
             Act::Heal => self.on_healed(dispatch, &reply.vote),
             Act::Release => self.on_released(dispatch, reply.vote, now),
+            Act::QueueUp | Act::Overtake | Act::Leave => {}
         }
     }
 

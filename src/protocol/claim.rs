@@ -123,7 +123,7 @@ impl Attempt {
                 self.stage == Stage::Held && now < limit
             }
             Act::Heal => self.stage == Stage::Held && now < self.deadline,
-            Act::Release => true,
+            Act::Release | Act::QueueUp | Act::Overtake | Act::Leave => true,
         }
     }
 

@@ -20,13 +20,26 @@ pub enum Act {
     Heal,
     /// Compare and delete.
     Release,
+    /// Join the line of clients that wait for a key, and say whether this one is the first. In these last three acts,
+    /// which no claim is made of, the bell that rings for the client stands for the key, and the line for the holder.
+    QueueUp,
+    /// Out of the line.
+    Leave,
+    /// The same, with the first: the lock was got, and he had not come for it.
+    Overtake,
 }
 
 impl Act {
     /// Whether the answer counts as a vote, which a master in quarantine must not cast (hazard H40).
     #[must_use]
     pub const fn votes(self) -> bool {
-        !matches!(self, Self::Release)
+        !matches!(self, Self::Release | Self::Overtake | Self::Leave)
+    }
+
+    /// Whether it is about a place in line, and no part of a lock.
+    #[must_use]
+    pub const fn is_of_line(self) -> bool {
+        matches!(self, Self::QueueUp | Self::Overtake | Self::Leave)
     }
 
     /// Whether the act can bring our key into being.

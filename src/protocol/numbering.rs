@@ -67,7 +67,7 @@ impl Attempt {
             Act::Claim | Act::Watch => Some(Fence::Propose(numbering.proposal)),
             Act::Raise => Some(Fence::Raise { seen: number.seen, to: number.asked }),
             Act::Heal => numbering.token.map(Fence::Restore),
-            Act::Renew | Act::Release => None,
+            Act::Renew | Act::Release | Act::QueueUp | Act::Overtake | Act::Leave => None,
         }
     }
 

@@ -131,7 +131,7 @@ impl Seat {
             Act::Claim | Act::Watch | Act::Heal => Some(&mut self.creating),
             Act::Renew => Some(&mut self.renewing),
             Act::Release => Some(&mut self.releasing),
-            Act::Raise => None,
+            Act::Raise | Act::QueueUp | Act::Overtake | Act::Leave => None,
         }
     }
 }

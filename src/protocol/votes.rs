@@ -33,7 +33,7 @@ pub struct Reply {
     pub vote: Vote,
     /// The connection that carried the command.
     pub link: Option<Link>,
-    /// The number that the key took, with a grant to a claim that is fenced.
+    /// With a grant: the number that the key took, to a claim that is fenced; how many stand before one in line.
     pub number: Option<u64>,
 }
 

@@ -6,6 +6,8 @@
 
 mod counters;
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -29,6 +31,10 @@ pub struct Master {
     counters: Counters,
     /// Whether it lost its counters and does not have them again.
     uncounted: bool,
+    /// The lines of clients that wait: the bells of those who stand in each, in order.
+    lines: BTreeMap<Bytes, Vec<Bytes>>,
+    /// What rang, and nobody asked for yet.
+    rung: Vec<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +48,9 @@ struct Entry {
 impl Master {
     /// Executes one act at `now`.
     pub fn execute(&mut self, act: Act, resource: &Bytes, holder: &Bytes, ttl: Ttl, now: Moment) -> Vote {
+        if act.is_of_line() {
+            return self.line(act, resource, holder).0;
+        }
         let expires = millis(now) + u64::from(ttl.as_millis());
         let created = || Entry { value: Some(holder.clone()), expires: Some(expires) };
         let Some(entry) = self.live(resource, now) else {
@@ -50,7 +59,7 @@ impl Master {
                     self.keys.insert(resource.clone(), created());
                     Vote::Granted
                 }
-                Act::Raise | Act::Renew | Act::Release => Vote::Absent,
+                _ => Vote::Absent,
             };
         };
         let ours = entry.is_of(holder);
@@ -62,7 +71,7 @@ impl Master {
                 entry.expires = Some(entry.expires.map_or(expires, |before| before.max(expires)));
                 Vote::Granted
             }
-            Act::Release => {
+            _ => {
                 self.keys.remove(resource);
                 Vote::Granted
             }
@@ -137,6 +146,7 @@ impl Master {
     /// [`recover`](Self::recover).
     pub fn forget(&mut self) {
         self.keys.clear();
+        self.lines.clear();
         self.lose_counters();
     }
 

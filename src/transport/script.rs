@@ -27,6 +27,9 @@ pub(crate) const PASS: &str = include_str!("lua/pass.lua");
 /// The script for many acts in one call, each on several keys, all or none.
 pub(crate) const ALL: &str = include_str!("lua/all.lua");
 
+/// The script for the lines of clients that wait.
+pub(crate) const LINE: &str = include_str!("lua/line.lua");
+
 /// The hash of a master's fencing counters: a field for each shard, and `run`, the process that knows them all.
 pub(crate) const COUNTERS: &str = "quorlock:fence";
 
@@ -42,6 +45,9 @@ pub(crate) const fn letter(dispatch: &Dispatch) -> &'static str {
         (Act::Heal, None) => "h",
         (Act::Heal, Some(_)) => "H",
         (Act::Release, _) => "d",
+        (Act::QueueUp, _) => "q",
+        (Act::Overtake, _) => "o",
+        (Act::Leave, _) => "l",
     }
 }
 
@@ -57,7 +63,7 @@ pub(crate) fn fenced_holder(holder: &[u8], keys: &[Bytes], fence: Fence) -> Vec<
     [holder, rest.as_bytes()].concat()
 }
 
-/// The number that came with a grant to a claim that is fenced.
+/// The number that came with a grant, to a claim that is fenced or of a place in line.
 pub(crate) fn number(said: Said<'_>) -> Option<u64> {
     let Said::Text([b'+', digits @ ..]) = said else { return None };
     std::str::from_utf8(digits).ok()?.parse().ok()

@@ -606,6 +606,13 @@ fn a_user_with_few_rights_is_told_which_are_missing_and_what_was_not_checked() {
     };
     let told = format!("{client} +client|caching +client|tracking");
     let seen = as_user(&told);
+    seen.says(
+        "D13",
+        "warning",
+        &["in no order", "ACL SETUSER your-user +zadd +zrange +zrank +zremrangebyrank"],
+    );
+    let client = &format!("{client} +zadd +zrange +zrank +zremrangebyrank");
+    let seen = as_user(&format!("{client} +client|caching +client|tracking"));
     assert_eq!((seen.code, seen.bad()), (0, Vec::<&str>::new()));
     seen.says("D13", "ok", &["hgetall, time: no fencing tokens"]);
     let seen = as_user(client);

@@ -16,6 +16,7 @@ mod cancellation;
 mod config;
 mod faults;
 mod leases;
+mod line;
 mod mixed;
 mod quorum;
 mod release;

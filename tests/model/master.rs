@@ -98,6 +98,7 @@ impl Master {
                 key.expires = key.expires.max(expires);
             }
             Act::Release => self.key = None,
+            Act::QueueUp | Act::Overtake | Act::Leave => unreachable!("no claim does it"),
         }
         (Vote::Granted, None)
     }

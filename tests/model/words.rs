@@ -100,6 +100,7 @@ const fn act_name(act: Act) -> &'static str {
         Act::Renew => "renewal",
         Act::Heal => "heal",
         Act::Release => "delete",
+        Act::QueueUp | Act::Overtake | Act::Leave => "place in line",
     }
 }
 

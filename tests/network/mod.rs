@@ -243,7 +243,9 @@ impl Network {
         let mut clients = locked(&self.clients);
         for key in ask.keys() {
             match (ask.dispatch().act, vote) {
-                (Act::Watch, Vote::Held(_)) => drop(clients[by].tracked[master].insert(key.clone())),
+                (Act::Watch, Vote::Held(_)) | (Act::QueueUp, _) => {
+                    clients[by].tracked[master].insert(key.clone());
+                }
                 (_, Vote::Granted) => {
                     for (nth, client) in clients.iter_mut().enumerate() {
                         if client.tracked[master].remove(key) && nth != by {
@@ -252,6 +254,19 @@ impl Network {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+}
+
+impl Network {
+    /// Whoever listens to a bell that rang is told, once.
+    fn ring(&self, master: usize, due: Instant) {
+        for bell in self.master(master).take_rung() {
+            for client in locked(&self.clients).iter_mut() {
+                if client.tracked[master].remove(&bell) {
+                    let _ = client.told[master].send((due, bell.clone()));
+                }
             }
         }
     }
@@ -334,6 +349,7 @@ impl Wires {
             let (now, dispatch) = (Instant::now(), *ask.dispatch());
             let (vote, number) = locked(&network.masters[master]).answer(&ask, network.now());
             network.track(master, client, &ask, &vote, now + weather.back);
+            network.ring(master, now + weather.back);
             let (act, holder) = (dispatch.act, ask.holder());
             let resource = ask.keys().first().cloned().unwrap_or_default();
             locked(&network.done).push(Done {

@@ -138,6 +138,10 @@ impl Book {
         dispatch: &Dispatch,
         now: u64,
     ) -> u32 {
+        if dispatch.act.is_of_line() {
+            // Signed by nobody.
+            return 0;
+        }
         let (nth, masters) = (self.lives.len() + 1, self.masters);
         let life = self.lives.entry(holder.clone()).or_insert_with(|| Life {
             nth,

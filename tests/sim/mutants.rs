@@ -81,7 +81,7 @@ mutants! {
     raising_is_not_awaited: RaiseNotAwaited breaks Tokens where any, by 400;
     any_counter_is_raised: RaisedAnywhere breaks Tokens where any, by 34;
     counters_are_not_recovered: RecoverySkipped breaks Tokens where any, by 26;
-    too_few_counters_are_read: RecoveryReadsTooFew breaks Tokens where |plan| plan.masters.len() == 3, by 2427;
+    too_few_counters_are_read: RecoveryReadsTooFew breaks Tokens where |plan| plan.masters.len() == 3, by 3607;
     the_clock_is_read_late: ClockReadLate breaks Exclusion where |plan| plan.stalls > 0, by 32;
     a_dropped_claim_is_not_undone: DropNotUndone breaks RollBack where any, by 6;
     a_loss_that_was_seen_is_forgotten: SeenLossForgotten breaks StickyLoss where |plan| plan.stalls > 0, by 307;

@@ -233,6 +233,9 @@ impl World {
                 self.tell_of_change(master, key);
             }
         }
+        for bell in self.sites[master].keys().take_rung() {
+            self.tell_of_change(master, &bell);
+        }
         self.book.on_executed(&holder, &dispatch, &vote, ours, now);
         self.trace.tell(now, || {
             let nth = self.book.life(&holder).map_or(0, |life| life.nth);
@@ -249,7 +252,11 @@ impl World {
             self.calls.remove(&id);
             return;
         }
-        if dispatch.act == Act::Watch && matches!(vote, Vote::Held(_)) && self.plan.tells {
+        let listens = match dispatch.act {
+            Act::Watch => matches!(vote, Vote::Held(_)),
+            act => act == Act::QueueUp,
+        };
+        if listens && self.plan.tells {
             self.watch(client, master, link.0, &keys);
         }
         let near = self.dice.below(self.plan.near + 1);

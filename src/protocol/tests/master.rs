@@ -99,6 +99,7 @@ impl Master {
                 self.key = Some(fresh);
                 Vote::Granted
             }
+            (_, Act::QueueUp | Act::Overtake | Act::Leave) => unreachable!("no claim does it"),
         }
     }
 }

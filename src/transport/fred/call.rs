@@ -24,17 +24,46 @@ pub(super) struct Call {
     pub(super) sent: Instant,
 }
 
+/// The scripts a master needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named {
+    Act,
+    Release,
+    Pass,
+    All,
+    Line,
+}
+
+impl Named {
+    pub(super) const EACH: [Self; 5] = [Self::Act, Self::Release, Self::Pass, Self::All, Self::Line];
+
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Act => script::ACT,
+            Self::Release => script::RELEASE,
+            Self::Pass => script::PASS,
+            Self::All => script::ALL,
+            Self::Line => script::LINE,
+        }
+    }
+}
+
 /// How the scripts are called.
 #[derive(Clone, Debug)]
 pub(super) enum Scripts {
-    Loaded {
-        act: Str,
-        release: Str,
-        pass: Str,
-        all: Str,
-    },
+    /// Their digests, in the order of [`Named::EACH`].
+    Loaded([Str; 5]),
     /// The master does not let us load scripts.
     Text,
+}
+
+impl Scripts {
+    fn script(&self, named: Named) -> Script {
+        match self {
+            Self::Loaded(digests) => Script::Loaded(digests[named as usize].clone()),
+            Self::Text => Script::Text(named.text()),
+        }
+    }
 }
 
 /// How the master is asked.
@@ -46,6 +75,8 @@ enum Kind {
     Release,
     /// Asks for several keys each, all or none.
     All,
+    /// Places in lines.
+    Line,
     Batch,
 }
 
@@ -54,7 +85,8 @@ enum Kind {
 pub(super) struct Load {
     keys: usize,
     bytes: usize,
-    several: bool,
+    /// Whether for several keys each, and whether for places in lines.
+    sort: (bool, bool),
 }
 
 impl Load {
@@ -62,12 +94,12 @@ impl Load {
     pub(super) fn takes(&mut self, ask: &Ask) -> bool {
         let keys = self.keys + ask.keys().len();
         let bytes = self.bytes + ask.bytes();
-        let several = ask.is_for_several();
+        let sort = (ask.is_for_several(), ask.dispatch().act.is_of_line());
         let fits = keys <= script::MOST_KEYS && bytes <= script::MOST_BYTES;
         // An ask that is too much by itself goes alone.
-        let goes = self.keys == 0 || fits && self.several == several;
+        let goes = self.keys == 0 || fits && self.sort == sort;
         if goes {
-            *self = Self { keys, bytes, several };
+            *self = Self { keys, bytes, sort };
         }
         goes
     }
@@ -83,6 +115,9 @@ impl Call {
     pub(super) fn prepare(&mut self, client: &Client, scripts: &Scripts, run_id: &Str, tells: bool) {
         let (kind, request) = match self.asks.as_slice() {
             asks @ [first, ..] if first.is_for_several() => (Kind::All, Request::all(asks, scripts, run_id)),
+            asks @ [first, ..] if first.dispatch().act.is_of_line() => {
+                (Kind::Line, Request::line(asks, scripts))
+            }
             [ask] => match (ask.single(), ask.dispatch().act) {
                 (Some(key), Act::Claim) if ask.dispatch().fence.is_none() => {
                     (Kind::Claim, Request::claim(key, ask))
@@ -95,7 +130,8 @@ impl Call {
         };
         self.kind = kind;
         self.sent = Instant::now();
-        if tells && self.asks.iter().any(|ask| ask.dispatch().act == Act::Watch) {
+        let listens = |ask: &Ask| matches!(ask.dispatch().act, Act::Watch | Act::QueueUp);
+        if tells && self.asks.iter().any(listens) {
             self.reply.set(request.send_and_be_told(client.clone()));
         } else {
             self.reply.set(request.send(client.clone()));
@@ -116,7 +152,7 @@ impl Call {
         let vote = match (self.kind, reply) {
             (Kind::Claim, reply) => classify::plain_claim(reply),
             (Kind::Release, reply) => classify::lone_release(reply),
-            (Kind::Batch | Kind::All, reply) => match classify::batch(reply, self.asks.len()) {
+            (Kind::Batch | Kind::Line | Kind::All, reply) => match classify::batch(reply, self.asks.len()) {
                 Ok(said) => {
                     let mut no_master = None;
                     for (ask, said) in self.asks.drain(..).zip(&said) {
@@ -152,6 +188,7 @@ fn says_no_master(vote: &Vote) -> Option<&str> {
 enum Request {
     Claim { key: Bytes, holder: Bytes, ttl: i64 },
     Script { script: Script, keys: Vec<Key>, args: Vec<Value> },
+    Line { script: Script, keys: Vec<Key>, args: Vec<Value> },
 }
 
 enum Script {
@@ -166,18 +203,12 @@ impl Request {
     }
 
     fn release(key: Bytes, ask: &Ask, scripts: &Scripts) -> Self {
-        let script = match scripts {
-            Scripts::Loaded { release, .. } => Script::Loaded(release.clone()),
-            Scripts::Text => Script::Text(script::RELEASE),
-        };
+        let script = scripts.script(Named::Release);
         Self::Script { script, keys: vec![key.into()], args: vec![Value::Bytes(ask.holder())] }
     }
 
     fn pass(old: &Ask, new: &Ask, scripts: &Scripts) -> Self {
-        let script = match scripts {
-            Scripts::Loaded { pass, .. } => Script::Loaded(pass.clone()),
-            Scripts::Text => Script::Text(script::PASS),
-        };
+        let script = scripts.script(Named::Pass);
         let ttl = Value::Integer(new.dispatch().ttl.as_millis().into());
         let args = vec![Value::Bytes(old.holder()), Value::Bytes(new.holder()), ttl];
         Self::Script { script, keys: old.keys().iter().cloned().map(Key::from).collect(), args }
@@ -194,18 +225,12 @@ impl Request {
             args.extend(asks.iter().map(|ask| Value::Integer(ask.dispatch().ttl.as_millis().into())));
         }
         args.extend(process(asks, run_id));
-        let script = match scripts {
-            Scripts::Loaded { act, .. } => Script::Loaded(act.clone()),
-            Scripts::Text => Script::Text(script::ACT),
-        };
+        let script = scripts.script(Named::Act);
         Self::Script { script, keys, args }
     }
 
     fn all(asks: &[Ask], scripts: &Scripts, run_id: &Str) -> Self {
-        let script = match scripts {
-            Scripts::Loaded { all, .. } => Script::Loaded(all.clone()),
-            Scripts::Text => Script::Text(script::ALL),
-        };
+        let script = scripts.script(Named::All);
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let mut args = Vec::with_capacity(2 + 3 * asks.len());
         args.push(Value::from(letters(asks)));
@@ -218,10 +243,22 @@ impl Request {
         Self::Script { script, keys, args }
     }
 
+    fn line(asks: &[Ask], scripts: &Scripts) -> Self {
+        let script = scripts.script(Named::Line);
+        let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
+        let args = std::iter::once(Value::from(letters(asks))).chain(asks.iter().map(holder)).collect();
+        Self::Line { script, keys, args }
+    }
+
     /// Has the master remember the keys that the call reads. Both commands go out in one poll, so that nothing else
     /// does in between; where the first fails, nothing will be told, and whoever waits asks again in time.
     async fn send_and_be_told(self, client: Client) -> Result<Value, Error> {
         let told = client.clone();
+        if let Self::Line { keys, .. } = &self {
+            // The script reads lines, of which nobody wants to be told: the bells are read before.
+            let bells = told.exists::<i64, _>(keys.clone());
+            return tokio::join!(told.client_caching::<()>(true), bells, self.send(client)).2;
+        }
         tokio::join!(told.client_caching::<()>(true), self.send(client)).1
     }
 
@@ -231,8 +268,10 @@ impl Request {
                 let expiry = Some(Expiration::PX(ttl));
                 client.set(key, Value::Bytes(holder), expiry, Some(SetOptions::NX), false).await
             }
-            Self::Script { script: Script::Loaded(sha), keys, args } => client.evalsha(sha, keys, args).await,
-            Self::Script { script: Script::Text(text), keys, args } => client.eval(text, keys, args).await,
+            Self::Script { script, keys, args } | Self::Line { script, keys, args } => match script {
+                Script::Loaded(sha) => client.evalsha(sha, keys, args).await,
+                Script::Text(text) => client.eval(text, keys, args).await,
+            },
         }
     }
 }

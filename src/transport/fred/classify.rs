@@ -39,10 +39,10 @@ pub(super) fn batch(reply: Result<Value, Error>, count: usize) -> Result<Vec<Val
     }
 }
 
-/// The number that the key of a fenced claim took. Such a claim has no other yes.
+/// The number that the key of a fenced claim took, or of those who stand before one in line. Such acts have no other yes.
 pub(super) fn number(dispatch: &Dispatch, said: &Value) -> Option<u64> {
-    match dispatch.fence {
-        Some(Fence::Propose(_)) => script::number(read(said)),
+    match (dispatch.act, dispatch.fence) {
+        (Act::QueueUp, _) | (_, Some(Fence::Propose(_))) => script::number(read(said)),
         _ => None,
     }
 }

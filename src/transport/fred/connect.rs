@@ -11,12 +11,11 @@ use ::fred::interfaces::{ClientLike, LuaInterface};
 use ::fred::types::{Builder, ConnectHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::call::Scripts;
+use super::call::{Named, Scripts};
 use super::classify;
 use super::contact::Contact;
 use super::endpoint::{Encryption, Endpoint};
 use super::info::MasterInfo;
-use crate::transport::script;
 
 /// fred may miss to tell that it connected; then it is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -153,11 +152,11 @@ async fn connected(client: &Client, task: &mut ConnectionTask) -> Result<(), Str
 impl Connection {
     /// Loads the scripts, or finds that they have to be sent each time.
     pub(super) async fn load_scripts(&self) -> Result<Scripts, String> {
-        let load = async |text: &'static str| self.client.script_load::<String, _>(text).await.map(Str::from);
-        let loaded =
-            tokio::try_join!(load(script::ACT), load(script::RELEASE), load(script::PASS), load(script::ALL));
-        match loaded {
-            Ok((act, release, pass, all)) => Ok(Scripts::Loaded { act, release, pass, all }),
+        let load =
+            async |named: Named| self.client.script_load::<String, _>(named.text()).await.map(Str::from);
+        let [act, release, pass, all, line] = Named::EACH.map(load);
+        match tokio::try_join!(act, release, pass, all, line) {
+            Ok((act, release, pass, all, line)) => Ok(Scripts::Loaded([act, release, pass, all, line])),
             Err(error) if error.details().starts_with("NOPERM") => Ok(Scripts::Text),
             Err(error) => Err(explain(&error)),
         }
@@ -167,7 +166,8 @@ impl Connection {
 /// What a user of this client must be allowed to do.
 const ACL: &str = "ACL SETUSER <user> on >password ~* +set +get +del +pttl +pexpire +eval +evalsha \
                    +script|load +hmget +hset +exists +info +hello +client|id \
-                   (to be told of releases also +client|caching +client|tracking, for fencing also +hgetall +time)";
+                   (to be told of releases also +client|caching +client|tracking, to wait in line for them also +zadd \
+                   +zrange +zrank +zremrangebyrank, for fencing also +hgetall +time)";
 
 /// What an error while connecting means, with the way out where there is one.
 pub(super) fn explain(error: &Error) -> String {

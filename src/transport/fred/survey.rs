@@ -59,7 +59,7 @@ pub struct MasterFacts {
     /// Its wall clock.
     pub clock: Result<WallClock, Untold>,
     /// The commands that this user may not give, of those that a client gives. Without `client|caching` and `client|tracking` it
-    /// waits by polling; `hgetall` and `time` are for fencing; it needs all others.
+    /// waits by polling, without `zadd`, `zrange`, `zrank` and `zremrangebyrank` in no order; `hgetall` and `time` are for fencing; it needs all others.
     pub missing_rights: Result<Vec<String>, Untold>,
     /// Settings that INFO does not tell: `appendfsync`, `save`, `timeout`, `min-replicas-to-write`.
     pub settings: Result<BTreeMap<String, String>, Untold>,

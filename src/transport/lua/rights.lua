@@ -5,6 +5,7 @@ local key = 'quorlock:admitted'
 local needed = {
   {'set', key, 'b'}, {'get', key}, {'del', key}, {'pttl', key}, {'pexpire', key, '1'}, {'evalsha', 'a', '0'},
   {'script', 'load', 'a'}, {'hset', key, 'a', 'b'}, {'hmget', key, 'a'}, {'exists', key}, {'hello'}, {'client', 'id'}, {'client', 'caching', 'yes'}, {'client', 'tracking', 'on'},
+  {'zadd', key, '1', 'a'}, {'zrange', key, '0', '0'}, {'zrank', key, 'a'}, {'zremrangebyrank', key, '0', '0'},
   {'hgetall', 'quorlock:fence'}, {'time'},
 }
 local missing = {}

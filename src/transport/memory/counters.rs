@@ -82,6 +82,9 @@ impl Master {
         ttl: Ttl,
         now: Moment,
     ) -> (Vote, Option<u64>) {
+        if act.is_of_line() {
+            return self.line(act, resource, holder);
+        }
         let Some(fence) = fence else { return (self.execute(act, resource, holder, ttl, now), None) };
         let ours = self.live(resource, now).is_none_or(|entry| entry.is_of(holder));
         let value = self.live(resource, now).map(|entry| entry.value.clone().unwrap_or_default());

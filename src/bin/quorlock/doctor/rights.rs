@@ -10,6 +10,8 @@ use super::servers::unchecked;
 
 /// Without them waiting is by polling.
 const TO_BE_TOLD: [&str; 2] = ["client|caching", "client|tracking"];
+/// Without them all who wait for a lock get into each other's way.
+const TO_STAND_IN_LINE: [&str; 4] = ["zadd", "zrange", "zrank", "zremrangebyrank"];
 /// Nobody misses them who wants no tokens.
 const TO_FENCE: [&str; 2] = ["hgetall", "time"];
 
@@ -26,10 +28,16 @@ pub(crate) fn check(survey: &Survey, looks: &[Look]) -> Finding {
         let of = |wanted: &dyn Fn(&&str) -> bool| -> Vec<&str> {
             missing.iter().map(String::as_str).filter(wanted).collect()
         };
-        let needed = of(&|right| !TO_BE_TOLD.contains(right) && !TO_FENCE.contains(right));
+        let all_but = [&TO_BE_TOLD[..], &TO_STAND_IN_LINE, &TO_FENCE].concat();
+        let needed = of(&|right| !all_but.contains(right));
         let kinds = [
             (Verdict::Error, needed, ""),
             (Verdict::Warning, of(&|right| TO_BE_TOLD.contains(right)), ": its clients wait by polling"),
+            (
+                Verdict::Warning,
+                of(&|right| TO_STAND_IN_LINE.contains(right)),
+                ": its clients wait in no order",
+            ),
             (Verdict::Ok, of(&|right| TO_FENCE.contains(right)), ": no fencing tokens (--fence)"),
         ];
         for (verdict, lacking, then) in kinds.into_iter().filter(|(_, lacking, _)| !lacking.is_empty()) {
