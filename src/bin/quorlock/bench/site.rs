@@ -60,7 +60,12 @@ impl Site {
 
     /// Counts from now on what the masters are told. `None` for masters of others: listening slows them down.
     pub(crate) fn listen(&self) -> Result<Option<Ear>, String> {
-        self.own.as_ref().map(|own| Ear::on(&own.bed.masters()[0])).transpose()
+        Ok(self.listen_to_all()?.into_iter().next())
+    }
+
+    /// The same at each.
+    pub(crate) fn listen_to_all(&self) -> Result<Vec<Ear>, String> {
+        self.own.iter().flat_map(|own| own.bed.masters()).map(Ear::on).collect()
     }
 
     /// A master with a replica.
