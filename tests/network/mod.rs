@@ -257,9 +257,7 @@ impl Network {
             }
         }
     }
-}
 
-impl Network {
     /// Whoever listens to a bell that rang is told, once.
     fn ring(&self, master: usize, due: Instant) {
         for bell in self.master(master).take_rung() {

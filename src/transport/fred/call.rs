@@ -132,7 +132,7 @@ impl Call {
         self.sent = Instant::now();
         let listens = |ask: &Ask| matches!(ask.dispatch().act, Act::Watch | Act::QueueUp);
         if tells && self.asks.iter().any(listens) {
-            self.reply.set(request.send_and_be_told(client.clone()));
+            self.reply.set(request.send_and_be_told(client.clone(), kind));
         } else {
             self.reply.set(request.send(client.clone()));
         }
@@ -188,7 +188,6 @@ fn says_no_master(vote: &Vote) -> Option<&str> {
 enum Request {
     Claim { key: Bytes, holder: Bytes, ttl: i64 },
     Script { script: Script, keys: Vec<Key>, args: Vec<Value> },
-    Line { script: Script, keys: Vec<Key>, args: Vec<Value> },
 }
 
 enum Script {
@@ -247,14 +246,14 @@ impl Request {
         let script = scripts.script(Named::Line);
         let keys = asks.iter().flat_map(Ask::keys).cloned().map(Key::from).collect();
         let args = std::iter::once(Value::from(letters(asks))).chain(asks.iter().map(holder)).collect();
-        Self::Line { script, keys, args }
+        Self::Script { script, keys, args }
     }
 
     /// Has the master remember the keys that the call reads. Both commands go out in one poll, so that nothing else
     /// does in between; where the first fails, nothing will be told, and whoever waits asks again in time.
-    async fn send_and_be_told(self, client: Client) -> Result<Value, Error> {
+    async fn send_and_be_told(self, client: Client, kind: Kind) -> Result<Value, Error> {
         let told = client.clone();
-        if let Self::Line { keys, .. } = &self {
+        if let (Kind::Line, Self::Script { keys, .. }) = (kind, &self) {
             // The script reads lines, of which nobody wants to be told: the bells are read before.
             let bells = told.exists::<i64, _>(keys.clone());
             return tokio::join!(told.client_caching::<()>(true), bells, self.send(client)).2;
@@ -268,7 +267,7 @@ impl Request {
                 let expiry = Some(Expiration::PX(ttl));
                 client.set(key, Value::Bytes(holder), expiry, Some(SetOptions::NX), false).await
             }
-            Self::Script { script, keys, args } | Self::Line { script, keys, args } => match script {
+            Self::Script { script, keys, args } => match script {
                 Script::Loaded(sha) => client.evalsha(sha, keys, args).await,
                 Script::Text(text) => client.eval(text, keys, args).await,
             },

@@ -58,14 +58,9 @@ impl Site {
         self.own.is_some()
     }
 
-    /// Counts from now on what the masters are told. `None` for masters of others: listening slows them down.
-    pub(crate) fn listen(&self) -> Result<Option<Ear>, String> {
-        Ok(self.listen_to_all()?.into_iter().next())
-    }
-
-    /// The same at each.
-    pub(crate) fn listen_to_all(&self) -> Result<Vec<Ear>, String> {
-        self.own.iter().flat_map(|own| own.bed.masters()).map(Ear::on).collect()
+    /// Counts from now on what the first `count` masters are told. None for masters of others: listening slows them down.
+    pub(crate) fn listen(&self, count: usize) -> Result<Vec<Ear>, String> {
+        self.own.iter().flat_map(|own| own.bed.masters()).take(count).map(Ear::on).collect()
     }
 
     /// A master with a replica.

@@ -77,7 +77,7 @@ impl Scene<'_> {
             // Connected before anybody listens.
             let crew = self.crew(set).await?;
             // One of the masters keeps the line, and not all are asked to tell.
-            let ears = set.site.listen_to_all()?;
+            let ears = set.site.listen(self.masters.len())?;
             let turns = self.round(set, crew, time.as_micros() / 2).await?.turns.max(1);
             let heard: usize = ears.into_iter().map(Ear::heard).sum::<Result<_, _>>()?;
             commands = heard as f64 / turns as f64;

@@ -166,7 +166,7 @@ async fn costs(
         let slice = slice::run(arm, 1, Until::Cycles(cycles)).await?;
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         let spent = Counters::read(asked).await?.since(before);
-        let commands = match set.site.listen()? {
+        let commands = match set.site.listen(1)?.pop() {
             Some(ear) => {
                 slice::run(arm, 1, Until::Cycles(LISTENED)).await?;
                 (ear.heard()? * entry.masters) as f64 / LISTENED as f64
