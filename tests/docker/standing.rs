@@ -1,6 +1,5 @@
 //! `quorlock testbed up --docker`: a bed of containers that outlives the command.
 
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -208,7 +207,7 @@ fn what_is_left_of_a_bed_is_removed_by_down() {
         up.kill().unwrap();
         up.wait().unwrap();
         // What it had started goes on for a moment.
-        while has_child_of(place.folder.path()) {
+        while has_child_of(&place, &project) {
             thread::sleep(Duration::from_millis(50));
         }
         place.testbed(&["down"]).ok();
@@ -231,13 +230,13 @@ fn what_is_left_of_a_bed_is_removed_by_down() {
     assert_eq!(of(&project), [""; 0]);
 }
 
-/// Whether a process that an `up` of this place started is still there.
-fn has_child_of(place: &Path) -> bool {
-    let place = place.to_str().unwrap();
+/// Whether a process that an `up` of this place started is still there. Its words name the place, or only the project.
+fn has_child_of(place: &Place, project: &str) -> bool {
+    let names = [place.folder.path().to_str().unwrap(), project];
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
-        .any(|words| String::from_utf8_lossy(&words).contains(place))
+        .any(|words| names.iter().any(|name| String::from_utf8_lossy(&words).contains(name)))
 }
 
 #[test]
