@@ -154,10 +154,11 @@ impl<'a> Waiting<'a> {
             Some(turn) if answered < self.end => turn.tell_last(verdict, &tally),
             _ => return Err(self.give_up(verdict, tally)),
         }
-        let contended = verdict == Verdict::Contended;
-        let split = contended && !tally.granted().is_empty();
+        // Also where claims that go halves leave no quorum to any, since a master is down.
+        let others = verdict == Verdict::Contended || (verdict == Verdict::NoQuorum && tally.is_in_reach());
+        let split = others && !tally.granted().is_empty();
         self.splits = if split { self.splits + 1 } else { 0 };
-        if contended && self.claim != Claim::Watching {
+        if others && self.claim != Claim::Watching {
             self.outrun |= self.claim == Claim::Called;
             if self.watched.is_empty() {
                 self.watched = self.to_watch(&tally);

@@ -98,7 +98,7 @@ impl Waiting<'_> {
             |master: &MasterId| self.watched.contains(*master) && self.shared.transport.tells(*master);
         let telling = tally.held().filter(tells).count();
         let told =
-            verdict == Verdict::Contended && telling + tally.granted().len() >= self.shared.quorum.needed();
+            verdict != Verdict::TooLate && telling + tally.granted().len() >= self.shared.quorum.needed();
         let step = if told { u32::MAX } else { self.claims - 1 };
         self.shared.policy.backoff(step, dice)
     }

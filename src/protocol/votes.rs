@@ -201,6 +201,12 @@ impl Tally {
         self.iter().filter(|(_, vote)| which(*vote)).map(|(master, _)| master).collect()
     }
 
+    /// Whether w masters voted: without somebody else's keys it would be won, whatever the others do.
+    #[must_use]
+    pub fn is_in_reach(&self) -> bool {
+        self.granted().len() + self.held().len() >= self.quorum.needed()
+    }
+
     /// When, at the earliest, enough masters may be free: the least wait after which w of them granted, were `freed`
     /// since, or have seen the key expire. `None` if that was not told, or never happens by itself.
     ///

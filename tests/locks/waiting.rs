@@ -14,7 +14,8 @@ use quorlock::{AcquireError, Guard, LockRequest, Policy, Redlock};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::fleet::{
-    Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, pause, policy, run, timed,
+    Fleet, Lock, Monitor, SOON, client, contended, eventually, ms, no_quorum, pause, policy, run, timed,
+    voters,
 };
 use crate::proxy::Paths;
 use crate::secrets::log;
@@ -124,6 +125,25 @@ fn a_release_before_a_waiter_asked_to_be_told_is_not_missed() {
         })
         .await;
         fleet.tell(0..5, &["SET", "r", "x", "PX", "1"]);
+        drop(told(waits).await);
+    });
+}
+
+// Two claims that go halves while a master is down leave no quorum to either
+#[test]
+fn a_waiter_is_told_when_a_dead_master_and_two_busy_ones_left_it_no_quorum() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let client = fleet.client().await;
+        fleet.occupy([1, 2], "r");
+        fleet.kill([0]);
+        voters(&client, 4).await;
+        let refused = no_quorum(client.on("r").try_acquire().await.unwrap_err());
+        assert_eq!(refused.tally().held().len(), 2);
+        let waits = waiter(&client, "r");
+        let telling = || (1..3).any(|index| fleet.stat(index, "tracking_total_keys") > 0);
+        eventually("a waiter", TOLD, telling).await;
+        (1..3).for_each(|index| drop(fleet.ask(index, &["DEL", "r"])));
         drop(told(waits).await);
     });
 }
@@ -400,7 +420,7 @@ fn a_user_that_may_not_be_told_polls_and_is_warned_once() {
             let _ = told(waits).await.release().await;
         }
         fleet.hang_up(0..5);
-        crate::fleet::voters(&poller, 5).await;
+        voters(&poller, 5).await;
         let said = log().since(mark);
         let warnings = said.lines().filter(|line| line.contains("+client|tracking")).count();
         assert_eq!(warnings, 1, "{said}");
