@@ -16,7 +16,7 @@ fn every_claim_signs_with_an_id_of_its_own() {
     run(async {
         let fleet = Fleet::start().await;
         let client = fleet.client().await;
-        let mut monitor = Monitor::on(&fleet[0]);
+        let monitors: Vec<_> = fleet.masters().iter().map(Monitor::on).collect();
         let mut tasks = JoinSet::new();
         for n in 0..200 {
             let key = if n % 2 == 0 { "one".to_owned() } else { format!("key {n}") };
@@ -30,14 +30,18 @@ fn every_claim_signs_with_an_id_of_its_own() {
         tasks.join_all().await;
         let mut claims = 0;
         let mut signed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for set in monitor.commands().iter().filter(|heard| heard.is("SET")) {
-            let [_, key, id, ..] = set.words.as_slice() else { panic!("{set:?}") };
-            assert!(id.starts_with("b01/"), "{id}");
-            signed.entry(id.clone()).or_default().insert(key.clone());
-            claims += 1;
+        for mut monitor in monitors {
+            let mut heard_here = BTreeSet::new();
+            for set in monitor.commands().iter().filter(|heard| heard.is("SET")) {
+                let [_, key, id, ..] = set.words.as_slice() else { panic!("{set:?}") };
+                assert!(id.starts_with("b01/"), "{id}");
+                assert!(heard_here.insert(id.clone()), "an id signed two claims");
+                signed.entry(id.clone()).or_default().insert(key.clone());
+                claims += 1;
+            }
         }
-        assert!(claims > 100, "{claims} claims");
-        assert_eq!(signed.len(), claims, "an id signed two claims");
+        // A hundred keys of their own, at w masters each: what is not needed any more need not be sent.
+        assert!(claims >= 300, "{claims} claims");
         assert!(signed.values().all(|keys| keys.len() == 1));
     });
 }
