@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use memchr::{memchr, memchr2};
 
 use super::connect::Dialer;
 use super::wiretap::Wiretap;
@@ -76,21 +77,23 @@ impl Overheard {
 }
 
 /// Quoted words, as far as they are whole.
-fn words(text: &[u8]) -> Vec<Vec<u8>> {
+fn words(mut text: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
-    let mut bytes = text.iter().copied();
-    while bytes.find(|byte| *byte == b'"').is_some() {
+    while let Some(begin) = memchr(b'"', text) {
+        text = &text[begin + 1..];
         let mut word = Vec::new();
         loop {
-            match bytes.next() {
-                None => return words,
-                Some(b'"') => break,
-                Some(b'\\') => match escaped(&mut bytes) {
-                    Some(byte) => word.push(byte),
-                    None => return words,
-                },
-                Some(byte) => word.push(byte),
+            let Some(plain) = memchr2(b'"', b'\\', text) else { return words };
+            word.extend_from_slice(&text[..plain]);
+            let is_over = text[plain] == b'"';
+            text = &text[plain + 1..];
+            if is_over {
+                break;
             }
+            let mut bytes = text.iter().copied();
+            let Some(byte) = escaped(&mut bytes) else { return words };
+            word.push(byte);
+            text = &text[text.len() - bytes.len()..];
         }
         words.push(word);
     }

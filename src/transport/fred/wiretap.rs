@@ -9,6 +9,7 @@ use std::time::Duration;
 use ::fred::rustls::pki_types::ServerName;
 #[cfg(feature = "tls")]
 use ::fred::types::config::TlsConnector;
+use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
@@ -114,7 +115,7 @@ impl Wiretap {
     fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             let rest = &self.read[self.done..];
-            let end = rest.iter().position(|byte| *byte == b'\n');
+            let end = memchr(b'\n', rest);
             let line = rest[..end.unwrap_or(rest.len())].trim_ascii_end();
             let is_over = end.is_some();
             if !is_over && !self.skipping && rest.len() <= LONGEST_LINE {
