@@ -59,7 +59,7 @@ impl Crowds {
         if self.0.len() >= MOST_CROWDS {
             self.0.retain(|_, (since, _)| since.elapsed() < CROWDED);
         }
-        if self.0.len() < MOST_CROWDS {
+        if self.0.len() < MOST_CROWDS || self.0.contains_key(key) {
             self.0.insert(key.clone(), (Instant::now(), took));
         }
     }

@@ -190,6 +190,10 @@ impl Book {
         }
     }
 
+    pub(super) fn contender(&mut self, resources: &Resources) -> Option<&mut Contender> {
+        self.line(resources)?.contender.as_mut()
+    }
+
     pub(super) fn line_made(&mut self, resources: &Resources) -> &mut Line {
         let Some(key) = resources.single() else {
             if !self.lists.contains_key(resources) {

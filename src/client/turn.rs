@@ -83,9 +83,7 @@ impl<'a> Turn<'a> {
 
     /// A claim is about to be made: what was heard so far is of no use any more.
     pub(crate) fn forget_freed(&self) {
-        if let Some(contender) =
-            self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
-        {
+        if let Some(contender) = self.queue.book().contender(self.resources) {
             contender.freed = MasterSet::EMPTY;
         }
     }
@@ -93,7 +91,7 @@ impl<'a> Turn<'a> {
     /// Ready with the masters that may be free, once they are others than `known`.
     pub(crate) fn poll_freed(&self, known: MasterSet, cx: &Context<'_>) -> Poll<MasterSet> {
         let mut book = self.queue.book();
-        match book.line(self.resources).and_then(|line| line.contender.as_mut()) {
+        match book.contender(self.resources) {
             Some(contender) if contender.freed == known => {
                 contender.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -106,9 +104,7 @@ impl<'a> Turn<'a> {
 
     /// A bell that rings from now on counts.
     pub(crate) fn forget_bell(&self) {
-        if let Some(contender) =
-            self.queue.book().line(self.resources).and_then(|line| line.contender.as_mut())
-        {
+        if let Some(contender) = self.queue.book().contender(self.resources) {
             contender.bell = Bell::Silent;
         }
     }
@@ -116,7 +112,7 @@ impl<'a> Turn<'a> {
     /// Ready once the bell rang, or a connection ended by which it may have: whether it rang.
     pub(crate) fn poll_bell(&self, cx: &Context<'_>) -> Poll<bool> {
         let mut book = self.queue.book();
-        match book.line(self.resources).and_then(|line| line.contender.as_mut()) {
+        match book.contender(self.resources) {
             Some(contender) if contender.bell == Bell::Silent => {
                 contender.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -165,7 +161,7 @@ impl Drop for Turn<'_> {
         // Who moves up behind a lock of this client is woken when that goes.
         if next.is_some()
             && book.is_held(self.resources)
-            && let Some(contender) = book.line(self.resources).and_then(|line| line.contender.as_mut())
+            && let Some(contender) = book.contender(self.resources)
         {
             contender.waker = next.take();
         }

@@ -58,6 +58,7 @@ fn a_quick_run_fills_the_table_the_object_the_page_and_the_pictures() {
         let commands = figures.iter().find(|figure| figure["name"] == "commands").unwrap();
         // A release with a claim on five masters, at the least.
         assert!(commands["median"].as_f64().unwrap() >= 5.0, "{row}");
+        assert!(figures[0]["name"] == "hand-off p50" && figures[0]["bound"].as_f64().unwrap() > 0.0, "{row}");
     }
     let renewal = section(&report, "renewal");
     let peers = cfg!(feature = "peers");

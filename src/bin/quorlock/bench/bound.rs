@@ -1,5 +1,9 @@
 //! What no client can beat: the w-th quickest round trip of the masters, in the same blocks.
 
+use std::time::Duration;
+
+use tokio::time::sleep;
+
 use super::bare::BareFred;
 use super::sums::median;
 
@@ -24,6 +28,22 @@ impl Bounds {
             // The first after a pause finds everything asleep.
             asked.round_trips(*masters).await?;
             for _ in 0..times {
+                rounds.push(asked.round_trips(*masters).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// As one finds them who has slept for `pause`.
+    pub(crate) async fn gather_asleep(
+        &mut self,
+        asked: &BareFred,
+        times: usize,
+        pause: Duration,
+    ) -> Result<(), String> {
+        for (masters, rounds) in &mut self.0 {
+            for _ in 0..times {
+                sleep(pause).await;
                 rounds.push(asked.round_trips(*masters).await?);
             }
         }

@@ -11,7 +11,7 @@ use super::super::contender::Contender;
 use super::super::stop;
 
 /// How long a turn takes, and the pause after it.
-const HOLD: Duration = Duration::from_millis(5);
+pub(crate) const HOLD: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// One hold, in microseconds of a clock that all processes of this machine share.

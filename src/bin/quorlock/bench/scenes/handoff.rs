@@ -8,18 +8,20 @@ use tokio::task::JoinSet;
 use super::super::arms::Ours;
 #[cfg(feature = "peers")]
 use super::super::arms::Rslock;
+use super::super::bound::Bounds;
 use super::super::contender::{Contender, TTL};
 use super::super::ear::Ear;
 use super::super::report::{Row, Section};
 use super::super::sums::quantile;
 use super::super::{keys, stop};
-use super::contention::{Told, Turn, contend, now};
+use super::contention::{HOLD, Told, Turn, contend, now};
 use super::process::Process;
 use super::set::Set;
 
 const NOTE: &str = "Each holds the lock for 5 ms and pauses for 20. The hand-off is the time from the begin of a release to the next \
                     holder, where somebody waited. Commands are what the clients send, heard at the masters while nobody looks \
-                    at the clock. rslock asks anew every 0 to 2 ms, which keeps the processors awake.";
+                    at the clock. rslock asks anew every 0 to 2 ms, which keeps the processors awake. The bound is the w-th quickest of \
+                    PINGs sent to all masters after a sleep of 5 ms: who is told by masters needs two such trips.";
 
 pub(crate) async fn run(set: &mut Set) -> Result<Vec<Section>, String> {
     if set.site.masters.len() < 3 {
@@ -57,11 +59,13 @@ impl Scene<'_> {
         let time = set.pace.time(2.0, 0.5);
         let mut figures: [Vec<f64>; 4] = Default::default();
         let mut gaps = Vec::new();
+        let mut bounds = Bounds::of([self.masters.len()]);
         for _ in 0..set.pace.blocks(3, 2) {
             if stop::is_raised() {
                 break;
             }
             let crew = self.crew(set).await?;
+            bounds.gather_asleep(&set.site.asked, 25, HOLD).await?;
             let mut told = self.round(set, crew, time.as_micros()).await?;
             let millis = |gaps: &mut [u32], q| {
                 if gaps.is_empty() { f64::NAN } else { f64::from(quantile(gaps, q)) / 1e3 }
@@ -89,6 +93,7 @@ impl Scene<'_> {
         let chance = &mut set.chance;
         let mut row = Row::new(group, self.row, what)
             .with("hand-off p50", "ms", p50, chance)
+            .bounded(bounds.least(self.masters.len(), self.masters.len() / 2 + 1) / 1e3)
             .with("hand-off p99", "ms", p99, chance)
             .with("commands", "/turn", vec![commands], chance)
             .with("luckiest/unluckiest", "×", fairness, chance)
