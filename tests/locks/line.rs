@@ -135,6 +135,22 @@ fn a_first_in_line_that_does_not_come_holds_the_others_up_once() {
     });
 }
 
+// Who is gone would be called and not come
+#[test]
+fn those_who_are_gone_are_passed_over() {
+    run(async {
+        let fleet = Fleet::with(patient()).await;
+        let (guard, _clients, waiters) = crowd(&fleet, 2).await;
+        let (master, _) = in_line(&fleet);
+        for (score, gone) in [("1.2", "quorlock:bell:dead:r"), ("1.4", "quorlock:bell:gone:r")] {
+            assert_eq!(fleet.ask(master, &["ZADD", "quorlock:line:r", score, gone]).integer(), Some(1));
+        }
+        assert!(guard.release().await.is_freed());
+        take_turns(waiters).await;
+        assert_eq!(in_line(&fleet).1, 0);
+    });
+}
+
 #[test]
 fn who_gives_up_waiting_lets_the_next_one_be_called() {
     run(async {
@@ -171,6 +187,33 @@ fn a_frozen_master_that_keeps_the_line_costs_no_more_than_a_pause() {
         fleet.freeze([master]);
         assert!(guard.release().await.is_freed());
         take_turns(waiters).await;
+        fleet.thaw([master]);
+    });
+}
+
+// Its answer would come, or be given up, after the masters' time limit
+#[test]
+fn nobody_waits_for_a_place_in_line_as_long_as_for_an_answer() {
+    run(async {
+        let fleet = Fleet::with(patient().with_master_timeout(ms(8_000))).await;
+        let (holder, other) =
+            (fleet.builder().connect().await.unwrap(), fleet.builder().connect().await.unwrap());
+        for client in [&holder, &other] {
+            let guard = client.on("warm").acquire().await.unwrap();
+            eventually("five keys", SOON, || fleet.backing(&guard) == 5).await;
+            assert!(guard.release().await.is_freed());
+        }
+        let guard = holder.on("r").acquire().await.unwrap();
+        let first = waiter(&other);
+        line_of(&fleet, 1).await;
+        let (master, _) = in_line(&fleet);
+        first.abort();
+        line_of(&fleet, 0).await;
+        fleet.freeze([master]);
+        let waits = waiter(&other);
+        pause(ms(500)).await;
+        assert!(guard.release().await.is_freed());
+        drop(called(waits).await);
         fleet.thaw([master]);
     });
 }
