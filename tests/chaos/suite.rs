@@ -74,6 +74,7 @@ fn explains(judgement: &Judgement, word: &str) -> Result<(), String> {
     if judgement.findings.iter().any(by_it) { Ok(()) } else { Err(format!("{word} gave no two holders")) }
 }
 
+#[cfg(feature = "mutants")]
 fn two_holders(judgement: &Judgement) -> Result<(), String> {
     match judgement.count(Kind::Overlap, true) {
         0 => Err("the broken client was not caught".into()),
