@@ -35,6 +35,14 @@ async fn line_of(fleet: &Fleet, length: i64) {
     eventually("their place in line", SOON, || in_line(fleet).1 == length).await;
 }
 
+/// Two who died while they stood there, at these places.
+fn dead_in_line(fleet: &Fleet, places: [&str; 2]) {
+    let (master, _) = in_line(fleet);
+    for (place, bell) in places.into_iter().zip(["quorlock:bell:dead:r", "quorlock:bell:gone:r"]) {
+        assert_eq!(fleet.ask(master, &["ZADD", "quorlock:line:r", place, bell]).integer(), Some(1));
+    }
+}
+
 async fn called(waiter: JoinHandle<Guard>) -> Guard {
     let (guard, took) = timed(waiter).await;
     assert!(took < CALLED, "only after {took:?}");
@@ -121,10 +129,7 @@ fn a_first_in_line_that_does_not_come_holds_the_others_up_once() {
     run(async {
         let fleet = Fleet::with(policy().with_backoff(ms(300), ms(600))).await;
         let (guard, _clients, waiters) = crowd(&fleet, 3).await;
-        let (master, _) = in_line(&fleet);
-        for (score, dead) in [("-2", "quorlock:bell:dead:r"), ("-1", "quorlock:bell:gone:r")] {
-            assert_eq!(fleet.ask(master, &["ZADD", "quorlock:line:r", score, dead]).integer(), Some(1));
-        }
+        dead_in_line(&fleet, ["-2", "-1"]);
         // The first was called before, and would come by that.
         let mut waiters = waiters.into_iter();
         waiters.next().unwrap().abort();
@@ -141,10 +146,7 @@ fn those_who_are_gone_are_passed_over() {
     run(async {
         let fleet = Fleet::with(patient()).await;
         let (guard, _clients, waiters) = crowd(&fleet, 2).await;
-        let (master, _) = in_line(&fleet);
-        for (score, gone) in [("1.2", "quorlock:bell:dead:r"), ("1.4", "quorlock:bell:gone:r")] {
-            assert_eq!(fleet.ask(master, &["ZADD", "quorlock:line:r", score, gone]).integer(), Some(1));
-        }
+        dead_in_line(&fleet, ["1.2", "1.4"]);
         assert!(guard.release().await.is_freed());
         take_turns(waiters).await;
         assert_eq!(in_line(&fleet).1, 0);
